@@ -5,14 +5,19 @@
     beside_postgres.py --server ... --rival ... --file statements.sql
 
 A file has one statement a line; `#` begins a comment. Random statements are made of a seed: functions and operators of all types over literals and two tables.
-Errors are compared by their SQLSTATE. The exit status is 1 if an answer differs.
+`--families` makes those in the manner of SQLite's sqllogictest files.
+Errors are compared by their SQLSTATE. The exit status is 1 if an answer differs for no reason that `explained_postgres.txt` has.
 """
 
 import argparse
+import os
 import random
 import sys
 
 import psycopg
+
+from beside import Comparison, explained
+from families import Families
 
 SETUP = [
     "DROP TABLE IF EXISTS r1", "DROP TABLE IF EXISTS r2",
@@ -168,7 +173,7 @@ def ask(connection, statement):
         with connection.cursor() as cursor:
             cursor.execute(statement)
             if cursor.description is None:
-                return []
+                return [[cursor.statusmessage]]
             kinds = [column.type_code for column in cursor.description]
             pgresult = cursor.pgresult
             rows = []
@@ -190,54 +195,33 @@ def shown(value, kind):
     return text
 
 
-def is_same(statement, ours, theirs):
-    if isinstance(ours, dict) or isinstance(theirs, dict):
-        return isinstance(ours, dict) and isinstance(theirs, dict) and ours["error"] == theirs["error"]
-    if " group by " not in statement:
-        return ours == theirs
-    key = lambda row: [str(value) for value in row]
-    return sorted(ours, key=key) == sorted(theirs, key=key)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", required=True, help="the server that is doubted")
     parser.add_argument("--rival", required=True, help="the real PostgreSQL")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--families", action="store_true", help="statements in the manner of sqllogictest's files")
     parser.add_argument("--file", help="statements, one a line, in place of random ones")
     parser.add_argument("--errors", action="store_true", help="counts those that only the server refuses, by its words")
     arguments = parser.parse_args()
-    generator = Generator(arguments.seed)
-    if arguments.file:
-        with open(arguments.file, encoding="utf-8") as file:
-            statements = [line.strip() for line in file if line.strip() and not line.startswith("#")]
-    else:
-        statements = [generator.statement() for _ in range(arguments.count)]
     ours, theirs = psycopg.connect(arguments.server, autocommit=True), psycopg.connect(arguments.rival, autocommit=True)
-    for statement in SETUP + list(Generator(arguments.seed).rows()):
-        for connection in (ours, theirs):
-            found = ask(connection, statement)
-            if isinstance(found, dict) and "DROP" not in statement:
-                sys.exit(f"{statement}: {found}")
-    differ, refused = 0, {}
-    for statement in statements:
-        found, wanted = ask(ours, statement), ask(theirs, statement)
-        if is_same(statement, found, wanted):
-            continue
-        differ += 1
-        if arguments.errors and isinstance(found, dict):
-            refused.setdefault(found["text"][:90], []).append(statement)
-            continue
-        if not isinstance(found, dict) and not isinstance(wanted, dict):
-            pairs = [(a, b) for a, b in zip(found, wanted) if a != b][:3] if len(found) == len(wanted) else [(len(found), len(wanted))]
-            print(f"{statement}\n    " + "\n    ".join(f"{a}  |  {b}" for a, b in pairs))
+    reasons = explained(os.path.join(os.path.dirname(os.path.abspath(__file__)), "explained_postgres.txt"))
+    comparison = Comparison(lambda statement: ask(ours, statement), lambda statement: ask(theirs, statement), reasons, arguments.errors)
+    generator = Generator(arguments.seed)
+    if arguments.families:
+        statements = Families(arguments.seed, "postgresql").all(arguments.count)
+    else:
+        for statement in SETUP + list(Generator(arguments.seed).rows()):
+            comparison.ask(statement)
+        if arguments.file:
+            with open(arguments.file, encoding="utf-8") as file:
+                statements = [line.strip() for line in file if line.strip() and not line.startswith("#")]
         else:
-            print(f"{statement}\n    server: {str(found)[:300]}\n    real:   {str(wanted)[:300]}")
-    for text, those in sorted(refused.items(), key=lambda item: -len(item[1])):
-        print(f"{len(those):5} {text}\n      {those[0][:300]}")
-    print(f"{len(statements) - differ} of {len(statements)} statements are answered as by PostgreSQL")
-    sys.exit(1 if differ else 0)
+            statements = (generator.statement() for _ in range(arguments.count))
+    for statement in statements:
+        comparison.ask(statement)
+    sys.exit(comparison.close())
 
 
 if __name__ == "__main__":

@@ -707,6 +707,39 @@ fn packets_are_compressed_where_the_client_asks_for_it() {
 }
 
 #[test]
+fn temporary_tables_hide_others_and_comments_are_shown() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask(
+        "create table m (id int primary key auto_increment, v varchar(20) comment 'it''s', key kv (v)) comment='all'",
+    );
+    db.ask("insert into m (v) values ('p')");
+    db.ask("begin");
+    db.ask("insert into m (v) values ('q')");
+    db.ask("create temporary table m (z int)");
+    db.ask("insert into m values (5)");
+    assert!(db.ask("select * from m").contains('5'));
+    db.ask("drop temporary table m");
+    assert!(db.ask("select * from m").contains('q'), "the transaction goes on");
+    db.ask("rollback");
+    assert!(!db.ask("select * from m").contains('q'));
+    db.ask("create temporary table n like m");
+    db.ask("insert into n (v) values ('l')");
+    assert!(db.ask("select v from n").contains('l'));
+    assert!(db.ask("show create table n").contains("CREATE TEMPORARY TABLE `n`"));
+    assert!(!db.ask("show tables").contains('n'));
+    assert!(db.ask("drop temporary table m").contains("1051"));
+    let shown = db.ask("show create table m");
+    assert!(shown.contains("COMMENT 'it''s'") && shown.contains("COMMENT='all'"), "{shown}");
+    db.ask("alter table m comment = 'new'");
+    assert!(db.ask("select table_comment from information_schema.tables where table_name = 'm'").contains("new"));
+    db.ask("alter table m rename index kv to kw");
+    assert!(db.ask("show create table m").contains("KEY `kw`"));
+    db.ask("alter table m engine = InnoDB");
+    assert!(db.ask("alter table m engine = nothing").contains("1286"));
+}
+
+#[test]
 fn dumps_are_loaded_over_tables_that_are_there() {
     let mut rig = start();
     let mut db = Mysql::to(&mut rig);

@@ -730,6 +730,60 @@ fn tables_get_another_shape_with_their_rows() {
 }
 
 #[test]
+fn temporary_tables_are_private_and_go_with_their_session() {
+    let mut rig = start();
+    let (mut one, mut two) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    one.ask("create table t (id int primary key, v text); insert into t values (1, 'all')");
+    one.ask("create view v as select * from t");
+    assert_eq!(
+        one.ask("create temp table t (id serial primary key, v text unique check (v <> 'bad'), n serial)"),
+        "CREATE TABLE"
+    );
+    assert_eq!(one.ask("insert into t (v) values ('a'), ('b') returning id, n"), "1,1; 2,2; INSERT 0 2");
+    assert!(one.ask("insert into t (v) values ('bad')").starts_with("23514"));
+    assert!(one.ask("insert into t (v) values ('a')").starts_with("23505"));
+    assert_eq!(one.ask("create index t_n on t (n); alter table t add w int default 7"), "CREATE INDEX; ALTER TABLE");
+    assert_eq!(one.ask("select * from t order by id"), "1,a,1,7; 2,b,2,7; SELECT 2");
+    // Others, and views, mean the one that everybody sees.
+    assert_eq!(two.ask("select * from t"), "1,all; SELECT 1");
+    assert_eq!(one.ask("select * from v"), "1,all; SELECT 1");
+    assert!(two.ask("select * from pg_temp_1_t").starts_with("42P01"));
+    assert!(one.ask("create view w as select * from t").starts_with("0A000"));
+    assert!(one.ask("create table c (a int references t)").starts_with("42P16"));
+    // The open transaction goes on beside them.
+    assert_eq!(one.ask("begin; insert into v0 values (1)"), "BEGIN; 42P01: relation \"v0\" does not exist");
+    one.ask("rollback");
+    one.ask("alter table t rename to mine; begin; insert into t values (2, 'x')");
+    assert_eq!(one.ask("create temp table d on commit drop as select * from t"), "CREATE TABLE");
+    assert_eq!(
+        one.ask("create temp table e (a int) on commit delete rows; insert into e values (1)"),
+        "CREATE TABLE; INSERT 0 1"
+    );
+    assert_eq!(two.ask("select count(*) from t"), "1; SELECT 1");
+    assert_eq!(one.ask("select count(*) from d; select count(*) from e"), "2; SELECT 1; 1; SELECT 1");
+    one.ask("commit");
+    assert!(one.ask("select * from d").starts_with("42P01"));
+    assert_eq!(one.ask("select count(*) from e; select count(*) from t"), "0; SELECT 1; 2; SELECT 1");
+    assert_eq!(one.ask("begin; create temp table f (a int); rollback"), "BEGIN; CREATE TABLE; ROLLBACK");
+    assert!(one.ask("select * from f").starts_with("42P01"));
+    // Nothing is left of a session, nor behind a start.
+    assert_eq!(one.ask("discard all"), "DISCARD ALL");
+    assert!(one.ask("select * from mine").starts_with("42P01"));
+    one.ask("create temp table g (id serial primary key, v text check (v > '')); insert into g (v) values ('a')");
+    drop(one);
+    let is_gone = "local n = 0; for _, s in box.space._space:pairs() do if s[3]:startswith('pg_temp_') then n = n + 1 end end; return n";
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while rig.number(is_gone) != 0 {
+        assert!(std::time::Instant::now() < deadline, "temporary tables outlive their session");
+    }
+    two.ask("create temp table h (id serial primary key, v text check (v > '')); insert into h (v) values ('a')");
+    assert_eq!(rig.number("box.snapshot() return 1"), 1);
+    two.ask("insert into h (v) values ('b'); create temp table i (a int)");
+    rig.restart(&[]);
+    assert_eq!(rig.number(is_gone), 0);
+}
+
+#[test]
 fn dumps_of_postgresql_load_and_pg_dump_finds_what_it_asks_for() {
     let mut rig = start();
     let mut db = Postgres::to(&mut rig, "me");

@@ -8,6 +8,7 @@ use crate::database::{Database, State};
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::Context;
+use crate::session_spaces::SessionRows;
 use runtime::{FileSystem, JoinHandle, Pace, idle_priority, spawn_thread};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ struct SpaceView {
     id: SpaceId,
     group_id: u32,
     view: MemoryView,
+    /// Rows that are about spaces of sessions stay out.
+    left_out: Arc<SessionRows>,
 }
 
 // The views are read by the worker while the rows stay where they are; see `MemoryView`.
@@ -145,6 +148,9 @@ fn write(
     let mut rows = 0u64;
     for space in views {
         space.view.for_each(|row| {
+            if space.left_out.has(space.id, row) {
+                return Ok(());
+            }
             rows += 1;
             if rows.is_multiple_of(ROWS_BETWEEN_RESTS) {
                 pace.rest();
@@ -163,11 +169,13 @@ fn write(
 fn open_views(database: &Database) -> Vec<SpaceView> {
     database.arena.open_view();
     let mut views = Vec::new();
+    let left_out = Arc::new(SessionRows::of(database));
     for space in database.catalog.spaces() {
         let def = space.def();
         let Some(rows) = space.rows.memory().filter(|_| !def.is_temporary) else { continue };
         if let Some(view) = rows.borrow_mut().open_view() {
-            views.push(SpaceView { id: space.id, group_id: def.group_id, view });
+            let left_out = Arc::clone(&left_out);
+            views.push(SpaceView { id: space.id, group_id: def.group_id, view, left_out });
         }
     }
     views

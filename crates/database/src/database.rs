@@ -97,6 +97,8 @@ const LOOSE_ROWS_MAX: usize = 1 << 30;
 pub struct Database {
     /// What exists.
     pub catalog: Catalog,
+    /// The last number that an object of a session has got.
+    pub(crate) last_session_id: Cell<u32>,
     /// What the crate above that speaks SQL keeps together with the database.
     pub kept_by_sql: std::cell::OnceCell<Rc<dyn std::any::Any>>,
     /// Counters.
@@ -159,6 +161,7 @@ impl Database {
         let start = Start { at_ns: environment.clock.monotonic_ns(), ..Start::default() };
         let database = Rc::new(Database {
             catalog: Catalog::new(),
+            last_session_id: Cell::new(0),
             kept_by_sql: std::cell::OnceCell::new(),
             statistics: Statistics::default(),
             config: RefCell::new(config),

@@ -291,6 +291,7 @@ impl Ddl<'_> {
                 }),
                 (None, Some(field)) => {
                     let name = format!("{}_{}_seq", table.name, shape.columns[field].name);
+                    let name = self.full_name(&name, table.space.def().is_session);
                     self.put_sequence(id, &name, field, rows.len() as u64 + 1)
                 }
                 _ => Ok(()),

@@ -223,7 +223,17 @@ impl View<'_> {
     /// The tables that the user may read, but those of the system.
     pub(crate) fn tables(&self) -> Vec<Rc<Table>> {
         let mut found = Vec::new();
+        let sql = crate::Sql::of(self.database);
+        sql.speak(self.context);
         for space in self.database.catalog.spaces() {
+            // A temporary table hides another one from its session.
+            let is_hidden = match space.def().is_session {
+                true => !sql.owns(&space),
+                false => sql.own_space(self.database, &space.name()).is_some(),
+            };
+            if is_hidden {
+                continue;
+            }
             let is_one = !space.is_system() && !matches!(space.kind, SpaceKind::View { .. } | SpaceKind::Service);
             if !is_one {
                 continue;
@@ -558,6 +568,33 @@ fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     rows
 }
 
+/// Comments of tables and columns, and that of the schema.
+fn description_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = vec![vec![int(PUBLIC), int(2615), int(0), text("standard public schema")]];
+    for table in view.tables() {
+        let number = table_number(table.space.id.0);
+        let mut add = |at: i64, comment: String| rows.push(vec![int(number), int(1259), int(at), Value::text(comment)]);
+        if let Some(comment) = crate::comments::of(view.database, &table.space) {
+            add(0, comment);
+        }
+        for (number, at) in columns_of(&table) {
+            if let Some(comment) = &table.columns[at].comment {
+                add(number, comment.clone());
+            }
+        }
+    }
+    rows
+}
+
+/// What is said of an object by its number in `pg_class`, or of a column of it.
+pub(crate) fn description(run: &Run<'_>, object: i64, column: i64) -> Value {
+    let view = View { database: run.database, context: run.context };
+    let rows = description_rows(&view);
+    let is_it =
+        |row: &&Vec<Value>| row[0].as_integer() == Some(object.into()) && row[2].as_integer() == Some(column.into());
+    rows.iter().find(is_it).map_or(Value::Null, |row| row[3].clone())
+}
+
 /// Sequences, but those that fill keys nobody has declared.
 fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>> {
     let tables = view.tables();
@@ -567,7 +604,8 @@ fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>> {
         .map(|(_, sequence)| sequence)
         .collect();
     let all = view.database.catalog.sequences();
-    all.iter().map(|sequence| sequence.def()).filter(|def| !hidden.contains(&def.id)).collect()
+    let shown = all.iter().map(|sequence| sequence.def());
+    shown.filter(|def| !hidden.contains(&def.id) && def.id < database::SESSION_ID_MIN).collect()
 }
 
 fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -926,10 +964,6 @@ fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             ]
         })
         .collect()
-}
-
-fn description_rows(_: &View<'_>) -> Vec<Vec<Value>> {
-    vec![vec![int(PUBLIC), int(2615), int(0), text("standard public schema")]]
 }
 
 fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {

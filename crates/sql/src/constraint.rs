@@ -67,7 +67,9 @@ impl Ddl<'_> {
             let binder = crate::bind::Binder::new(self.database, self.dialect);
             let shape = Rc::new(Table::of(self.database, Rc::clone(&table.space))?);
             check_is_of_row(&binder.bind_check(&shape, &text, None)?.0)?;
-            let function_id = self.put_function(&format!("check_{}_{name}", table.name), &text)?;
+            let is_temporary = table.space.def().is_session;
+            let function = self.full_name(&format!("check_{}_{name}", table.name), is_temporary);
+            let function_id = self.put_function(&function, &text, is_temporary)?;
             made.push(function_id);
             taken.push(name.clone());
             checks.push(CheckDef { name, function_id, field: None });
@@ -75,7 +77,7 @@ impl Ddl<'_> {
         for (name, key) in &declared.keys {
             let sql = crate::Sql::of(self.database);
             let parent = self.dialect.object_name(&key.foreign_table)?;
-            let is_missing = self.database.catalog.space_by_name(&parent).is_none();
+            let is_missing = crate::temporary::space_by_name(self.database, &parent).is_none();
             if is_missing && self.context.skips_foreign_keys() && sql.waiting.borrow().len() < WAITING_KEYS_MAX {
                 sql.waiting.borrow_mut().push(Waiting {
                     session: self.context.session.id,
@@ -171,6 +173,13 @@ impl Ddl<'_> {
             }
             found => found?,
         };
+        if table.space.def().is_session != parent.space.def().is_session {
+            let what = match table.space.def().is_session {
+                true => "constraints on temporary tables may reference only temporary tables",
+                false => "constraints on permanent tables may reference only permanent tables",
+            };
+            return Err(Error::new(Condition::InvalidTable, what));
+        }
         let foreign: Vec<usize> = match key.referred_columns.is_empty() {
             true => parent.primary_key().iter().map(|(field, ..)| *field).collect(),
             false => key
@@ -258,10 +267,13 @@ impl Ddl<'_> {
     }
 
     /// A function whose body is a condition. Returns its number.
-    fn put_function(&self, name: &str, text: &str) -> Result<u32> {
+    fn put_function(&self, name: &str, text: &str, is_temporary: bool) -> Result<u32> {
         let mut known = std::iter::once(name.to_string()).chain((2..).map(|number| format!("{name}_{number}")));
         let name = known.find(|name| self.database.catalog.function_by_name(name).is_none()).unwrap_or_default();
-        let id = self.database.catalog.functions().iter().map(|function| function.id).max().unwrap_or(0) + 1;
+        let id = match is_temporary {
+            true => self.database.next_session_id(),
+            false => self.database.next_function_id(),
+        };
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 19);
         msgpack::encode_uint(&mut row, u64::from(id));
@@ -297,8 +309,10 @@ impl Ddl<'_> {
     pub(crate) fn drop_functions(&self, checks: &[CheckDef]) -> Result<()> {
         for check in checks {
             let function = self.database.catalog.function(check.function_id);
-            let is_ours =
-                function.is_some_and(|function| function.language == "SQL_EXPR" && function.name.starts_with("check_"));
+            let is_ours = function.is_some_and(|function| {
+                let is_own = function.id >= database::SESSION_ID_MIN;
+                function.language == "SQL_EXPR" && (is_own || function.name.starts_with("check_"))
+            });
             let spaces = self.database.catalog.spaces();
             let is_used = spaces
                 .iter()
@@ -499,7 +513,11 @@ impl Ddl<'_> {
             let (dialect, text) = text_of(&function.body);
             let Some(changed) = with_column_renamed(dialect, text, old, new) else { continue };
             let ddl = Ddl { database: self.database, context: self.context, dialect };
-            check.function_id = ddl.put_function(&format!("check_{}_{}", table.name, check.name), &changed)?;
+            check.function_id = {
+                let is_temporary = table.space.def().is_session;
+                let name = self.full_name(&format!("check_{}_{}", table.name, check.name), is_temporary);
+                ddl.put_function(&name, &changed, is_temporary)?
+            };
         }
         Ok(checks)
     }

@@ -311,6 +311,9 @@ pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Contr
         Statement::Vacuum(_) => Control::Nothing("VACUUM"),
         Statement::Analyze(_) => Control::Nothing("ANALYZE"),
         Statement::Lock(_) => Control::Nothing("LOCK TABLE"),
+        Statement::Comment { object_type: ast::CommentObject::Table | ast::CommentObject::Column, .. } => {
+            return Ok(None);
+        }
         Statement::Comment { .. } => Control::Nothing("COMMENT"),
         _ => return Ok(None),
     }))

@@ -32,6 +32,7 @@ pub(crate) struct NewColumn {
     pub(crate) default: Option<String>,
     pub(crate) collation: Option<u32>,
     pub(crate) on_update: Option<String>,
+    pub(crate) comment: Option<String>,
     pub(crate) is_hidden: bool,
 }
 
@@ -46,6 +47,7 @@ impl NewColumn {
             default: None,
             collation: None,
             on_update: None,
+            comment: None,
             is_hidden: true,
         }
     }
@@ -71,6 +73,9 @@ impl Ddl<'_> {
         match statement {
             ast::Statement::CreateTable(create) => self.create_table(create),
             ast::Statement::CreateIndex(create) => self.create_index(create),
+            ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
+                self.comment(*object_type, object_name, comment.as_deref(), *if_exists)
+            }
             ast::Statement::AlterTable(alter) => self.alter_table(alter),
             ast::Statement::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
                 let (old, new) = (self.dialect.object_name(name)?, self.dialect.object_name(index_name)?);
@@ -90,9 +95,21 @@ impl Ddl<'_> {
             ast::Statement::CreateSequence { if_not_exists, name, sequence_options, .. } => {
                 self.create_sequence(name, *if_not_exists, sequence_options)
             }
-            ast::Statement::Drop { object_type, if_exists, names, table, cascade, .. } => {
+            ast::Statement::Drop { object_type, if_exists, names, table, cascade, temporary, .. } => {
                 let mut count = 0;
+                let sql = crate::Sql::of(self.database);
                 for name in names {
+                    if *temporary {
+                        sql.speak(self.context);
+                        let name = self.dialect.object_name(name)?;
+                        if sql.own_space(self.database, &name).is_none() {
+                            if *if_exists {
+                                continue;
+                            }
+                            let what = format!("Unknown table '{name}'");
+                            return Err(Error::new(Condition::UndefinedTable, what).mysql(1051));
+                        }
+                    }
                     count += match object_type {
                         ObjectType::Table => {
                             if *cascade && self.dialect == Dialect::Postgres {
@@ -168,6 +185,11 @@ impl Ddl<'_> {
         }
     }
 
+    /// True for CREATE TABLE AS.
+    pub(crate) fn makes_of_query(statement: &ast::Statement) -> bool {
+        matches!(statement, ast::Statement::CreateTable(create) if create.query.is_some())
+    }
+
     /// True if a statement is run as one transaction after another.
     pub(crate) fn goes_in_steps(statement: &ast::Statement) -> bool {
         if let ast::Statement::CreateTable(create) = statement {
@@ -188,11 +210,12 @@ impl Ddl<'_> {
     }
 
     pub(crate) fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
-        Table::find(self.database, self.dialect, &self.dialect.object_name(name)?)
+        self.table_named(&self.dialect.object_name(name)?)
     }
 
     /// The table of a name as it is in the catalog.
     pub(crate) fn table_named(&self, name: &str) -> Result<Rc<Table>> {
+        crate::Sql::of(self.database).speak(self.context);
         Table::find(self.database, self.dialect, name)
     }
 
@@ -231,7 +254,13 @@ impl Ddl<'_> {
 
     fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
         let name = self.dialect.object_name(&create.name)?;
-        if self.database.catalog.space_by_name(&name).is_some() {
+        let sql = crate::Sql::of(self.database);
+        sql.speak(self.context);
+        let known = match create.temporary {
+            true => sql.own_space(self.database, &name),
+            false => self.database.catalog.space_by_name(&name),
+        };
+        if known.is_some() {
             if create.if_not_exists {
                 return Ok(0);
             }
@@ -242,12 +271,18 @@ impl Ddl<'_> {
             };
             return Err(Error::new(Condition::DuplicateTable, message));
         }
-        if create.inherits.is_some() || create.temporary {
-            return Err(Error::unsupported("CREATE TABLE ... INHERITS and TEMPORARY"));
+        if create.inherits.is_some() {
+            return Err(Error::unsupported("CREATE TABLE ... INHERITS"));
+        }
+        if create.temporary {
+            self.own_session()?;
+            if self.engine_of(create)? != "memtx" {
+                return Err(Error::unsupported("a temporary table on disk"));
+            }
         }
         match &create.like {
             Some(ast::CreateTableLikeKind::Plain(like)) if create.query.is_none() => {
-                return self.create_like(&name, &like.name);
+                return self.create_like(create, &name, &like.name);
             }
             Some(_) => return Err(Error::unsupported("CREATE TABLE (LIKE ...)")),
             None => {}
@@ -297,8 +332,9 @@ impl Ddl<'_> {
             && let Some(field) = generated.take_if(|field| is_outside(*field))
         {
             // Only a part of the primary key is filled by the space itself.
-            let sequence = self.free_sequence_name(&format!("{name}_{}_seq", columns[field].name));
-            self.put_sequence_row(&sequence, 1)?;
+            let sequence = self.full_name(&format!("{name}_{}_seq", columns[field].name), create.temporary);
+            let sequence = self.free_sequence_name(&sequence);
+            self.put_sequence_row(&sequence, 1, create.temporary)?;
             columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
         }
         let primary = match primary {
@@ -320,8 +356,11 @@ impl Ddl<'_> {
         for field in &primary.fields {
             columns[*field].is_nullable = false;
         }
-        let space_id = self.as_admin(|| self.new_space_id())?;
-        self.put_space(space_id, &name, engine, &columns)?;
+        let space_id = self.new_table_id(create.temporary)?;
+        self.put_space(space_id, &self.full_name(&name, create.temporary), engine, &columns, create.temporary)?;
+        if create.temporary {
+            self.own(space_id, create.on_commit.as_ref())?;
+        }
         let mut names: Vec<String> = Vec::new();
         for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
             let mut index_name = self.index_name(&name, index, number);
@@ -340,14 +379,36 @@ impl Ddl<'_> {
                 Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
                 _ => name.clone(),
             };
+            let sequence = self.full_name(&sequence, create.temporary);
             let start = self.first_number(create);
             self.put_sequence(space_id, &sequence, field, start)?;
         }
         if !declared.is_empty() {
             self.put_constraints(&*self.table_named(&name)?, &declared)?;
         }
-        self.put_waiting(&name)?;
+        if let Some(comment) = crate::comments::given(create) {
+            self.comment_table(&*self.table_named(&name)?, Some(&comment))?;
+        }
+        if !create.temporary {
+            self.put_waiting(&name)?;
+        }
         Ok(1)
+    }
+
+    /// The name in the catalog of what is made.
+    pub(crate) fn full_name(&self, name: &str, is_temporary: bool) -> String {
+        match is_temporary {
+            true => crate::temporary::own_name(self.context.session.id, name),
+            false => name.to_string(),
+        }
+    }
+
+    /// A number for a table that is made.
+    pub(crate) fn new_table_id(&self, is_temporary: bool) -> Result<u64> {
+        match is_temporary {
+            true => Ok(u64::from(self.database.next_session_id())),
+            false => self.as_admin(|| self.new_space_id()),
+        }
     }
 
     /// The number that a table's first row gets: `AUTO_INCREMENT = n`.
@@ -467,6 +528,7 @@ impl Ddl<'_> {
             default: None,
             collation: None,
             on_update: None,
+            comment: None,
             is_hidden: false,
             declared: declared.clone(),
         };
@@ -484,7 +546,10 @@ impl Ddl<'_> {
                 ColumnOption::Default(expr) => new.default = Some(expr.to_string()),
                 ColumnOption::PrimaryKey(_) => keys.is_primary = true,
                 ColumnOption::Unique(_) => keys.is_unique = true,
-                ColumnOption::Comment(_) => {}
+                ColumnOption::Comment(comment) => {
+                    crate::comments::check(comment)?;
+                    new.comment = Some(comment.clone()).filter(|comment| !comment.is_empty());
+                }
                 ColumnOption::Collation(name) if self.dialect == Dialect::Mysql => {
                     new.collation = self.collation_of(&self.dialect.object_name(name)?);
                 }
@@ -636,7 +701,8 @@ impl Ddl<'_> {
             let row = match self.database.execute(self.context, &schema, update)? {
                 Some(row) => row,
                 None => {
-                    let top = self.database.catalog.spaces().iter().map(|space| space.id.0).max().unwrap_or(0);
+                    let top = self.database.catalog.spaces().into_iter().map(|space| space.id.0);
+                    let top = top.filter(|id| *id < database::SESSION_ID_MIN).max().unwrap_or(0);
                     let mut first = Vec::new();
                     msgpack::encode_array(&mut first, 2);
                     msgpack::encode_str(&mut first, b"max_id");
@@ -656,7 +722,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn]) -> Result<()> {
+    fn put_space(&self, id: u64, name: &str, engine: &str, columns: &[NewColumn], is_temporary: bool) -> Result<()> {
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 7);
         msgpack::encode_uint(&mut row, id);
@@ -664,7 +730,10 @@ impl Ddl<'_> {
         msgpack::encode_str(&mut row, name.as_bytes());
         msgpack::encode_str(&mut row, engine.as_bytes());
         msgpack::encode_uint(&mut row, columns.len() as u64);
-        msgpack::encode_map(&mut row, 0);
+        match is_temporary {
+            true => row.extend_from_slice(&crate::temporary::options()),
+            false => msgpack::encode_map(&mut row, 0),
+        }
         msgpack::encode_array(&mut row, columns.len() as u32);
         for column in columns {
             self.encode_column(column, &mut row);
@@ -684,6 +753,7 @@ impl Ddl<'_> {
             + u32::from(column.collation.is_some())
             + u32::from(declared.is_some())
             + u32::from(column.on_update.is_some())
+            + u32::from(column.comment.is_some())
             + u32::from(column.is_hidden);
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
@@ -701,6 +771,9 @@ impl Ddl<'_> {
         }
         if let Some(on_update) = &column.on_update {
             put("on_update", on_update);
+        }
+        if let Some(comment) = &column.comment {
+            put("comment", comment);
         }
         if column.is_hidden {
             msgpack::encode_str(row, b"sql_hidden");
@@ -751,7 +824,6 @@ impl Ddl<'_> {
         self.reshape(table, shape)
     }
 
-    /// A sequence. Returns its number.
     /// The name of a sequence that fills a column: with a number, if another one has it, as of a table that has got another name.
     fn free_sequence_name(&self, name: &str) -> String {
         let is_free =
@@ -760,10 +832,12 @@ impl Ddl<'_> {
         std::iter::once(name.to_string()).chain(numbered).find(is_free).unwrap_or_default()
     }
 
-    fn put_sequence_row(&self, name: &str, start: u64) -> Result<u64> {
-        let id =
-            self.database.catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0)
-                + 1;
+    /// A sequence. Returns its number.
+    fn put_sequence_row(&self, name: &str, start: u64, is_temporary: bool) -> Result<u64> {
+        let id = u64::from(match is_temporary {
+            true => self.database.next_session_id(),
+            false => self.database.next_sequence_id(),
+        });
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 9);
         msgpack::encode_uint(&mut row, id);
@@ -782,7 +856,8 @@ impl Ddl<'_> {
 
     /// A sequence that fills a column of the primary key, made and dropped together with the table.
     pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
-        let id = self.put_sequence_row(&self.free_sequence_name(name), start)?;
+        let name = &self.free_sequence_name(name);
+        let id = self.put_sequence_row(name, start, space_id >= u64::from(database::SESSION_ID_MIN))?;
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -812,6 +887,12 @@ impl Ddl<'_> {
         }
         self.let_keys_wait(&table)?;
         self.check_not_referenced(&table)?;
+        self.drop_found(&table)?;
+        Ok(1)
+    }
+
+    /// Drops a table and what belongs to it.
+    pub(crate) fn drop_found(&self, table: &Table) -> Result<()> {
         let id = u64::from(table.space.id.0);
         let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
         if let Some((sequence, is_own)) = generated {
@@ -833,10 +914,10 @@ impl Ddl<'_> {
         let checks = table.space.def().checks.clone();
         self.delete(SPACE_ID, &[id])?;
         self.drop_functions(&checks)?;
-        if self.dialect == Dialect::Postgres {
-            self.drop_serials(&table)?;
+        match self.dialect {
+            Dialect::Postgres => self.drop_serials(table),
+            _ => Ok(()),
         }
-        Ok(1)
     }
 
     /// Sequences that fill columns of a table that has gone, and have the names that SERIAL gives them, go with it, unless another table takes numbers of them.
@@ -965,6 +1046,7 @@ impl Ddl<'_> {
             default: column.default.clone(),
             collation: column.collation.as_ref().map(|collation| collation.id()),
             on_update: column.on_update.clone(),
+            comment: column.comment.clone(),
             is_hidden: column.is_hidden,
         });
         columns.collect()
@@ -1018,6 +1100,7 @@ impl Ddl<'_> {
                 AlterTableOperation::RenameTable { table_name } => {
                     let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
                     let name = self.dialect.object_name(name)?;
+                    let name = self.full_name(&name, table.space.def().is_session);
                     self.update_space(&table, 2, |out| msgpack::encode_str(out, name.as_bytes()), None)?;
                 }
                 AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
@@ -1118,7 +1201,7 @@ impl Ddl<'_> {
     }
 
     /// The format of a space with its columns changed.
-    fn changed_format(&self, table: &Table, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Result<Vec<u8>> {
+    pub(crate) fn changed_format(&self, table: &Table, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Result<Vec<u8>> {
         let spaces = self.system(SPACE_ID)?;
         let mut parts = Vec::new();
         msgpack::encode_uint(&mut parts, u64::from(table.space.id.0));
@@ -1146,7 +1229,7 @@ impl Ddl<'_> {
         self.execute(SPACE_ID, Operation::Replace { tuple: &row })
     }
 
-    fn update_space(
+    pub(crate) fn update_space(
         &self,
         table: &Table,
         field: u64,

@@ -68,7 +68,7 @@ impl Sql {
                 Source::Text(text) => Rc::from(text),
                 Source::Prepared(id) => self.named(context, id)?,
             };
-            let prepared = self.prepare(database, Dialect::Tarantool, &text, &[])?;
+            let prepared = self.prepare(database, context, Dialect::Tarantool, &text, &[])?;
             let params = read_params(&prepared, params)?;
             let mut answer =
                 Answer { columns: prepared.columns().to_vec(), has_rows: prepared.has_rows(), ..Answer::default() };
@@ -108,7 +108,7 @@ impl Sql {
 
     /// Prepares a statement for a session. Errors: those of the text; too many statements are prepared.
     pub fn prepare_for(&self, database: &Database, context: &Rc<Context>, text: &str) -> database::Result<Description> {
-        let prepared = self.prepare(database, Dialect::Tarantool, text, &[]).map_err(Error::into_database)?;
+        let prepared = self.prepare(database, context, Dialect::Tarantool, text, &[]).map_err(Error::into_database)?;
         let id = number_of(text);
         let mut named = self.named.borrow_mut();
         if named.len() >= PREPARED_MAX {
@@ -131,7 +131,7 @@ impl Sql {
         id: u32,
     ) -> database::Result<Description> {
         let text = self.named(context, id).map_err(Error::into_database)?;
-        let prepared = self.prepare(database, Dialect::Tarantool, &text, &[]).map_err(Error::into_database)?;
+        let prepared = self.prepare(database, context, Dialect::Tarantool, &text, &[]).map_err(Error::into_database)?;
         Ok(describe(&prepared, id))
     }
 

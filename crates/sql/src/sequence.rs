@@ -41,7 +41,7 @@ impl Ddl<'_> {
         let least = least.unwrap_or(if rises { 1 } else { i64::MIN });
         let most = most.unwrap_or(if rises { i64::MAX } else { -1 });
         let start = start.unwrap_or(if rises { least } else { most });
-        let id = catalog.sequences().iter().map(|sequence| u64::from(sequence.def().id)).max().unwrap_or(0) + 1;
+        let id = u64::from(self.database.next_sequence_id());
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 9);
         msgpack::encode_uint(&mut row, id);

@@ -106,6 +106,8 @@ pub struct Session {
     pub found_rows: Cell<u64>,
     /// What is to be said of the last statement: `Error` or `Warning`, a number, words.
     pub warnings: RefCell<Vec<(&'static str, u16, String)>>,
+    /// Its temporary tables.
+    pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
     /// Settings that are not as they are by themselves.
     changed: RefCell<BTreeMap<String, String>>,
     /// What settings that are changed until the end of the transaction were before.

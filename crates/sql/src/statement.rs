@@ -19,7 +19,7 @@ use crate::value::Value;
 use database::{Context, Database, TxnIsolation, TxnOptions};
 use hashbrown::HashMap;
 use sqlparser::ast;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Plans that are kept for texts that come again.
@@ -37,7 +37,11 @@ type Rows = Vec<Vec<Value>>;
 pub struct Sql {
     cache: RefCell<HashMap<(Dialect, String), Rc<Prepared>>>,
     pub(crate) named: RefCell<HashMap<(u64, u32), Rc<str>>>,
-    sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    pub(crate) sessions: RefCell<HashMap<u64, Rc<Session>>>,
+    /// For whom names are looked up.
+    pub(crate) speaking: Cell<u64>,
+    /// Temporary tables of sessions that have ended.
+    pub(crate) left: RefCell<Vec<tuple::SpaceId>>,
     pub(crate) selectivity: Selectivity,
     /// Foreign keys that wait for the table that they name.
     pub(crate) waiting: RefCell<Vec<crate::constraint::Waiting>>,
@@ -179,6 +183,14 @@ impl Prepared {
         matches!(self.work, Work::Schema(_))
     }
 
+    /// What it says, if it changes the schema.
+    pub(crate) fn schema(&self) -> Option<&ast::Statement> {
+        match &self.work {
+            Work::Schema(statement) => Some(statement),
+            _ => None,
+        }
+    }
+
     /// True if it changes rows, or locks those that it finds.
     pub fn holds_rows(&self) -> bool {
         match &self.work {
@@ -254,9 +266,11 @@ impl Sql {
         Rc::clone(&self.advisory)
     }
 
-    /// It has ended.
+    /// It has ended. Its temporary tables wait for [`Sql::drop_left_tables`].
     pub fn close_session(&self, id: u64) {
-        self.sessions.borrow_mut().remove(&id);
+        if let Some(session) = self.sessions.borrow_mut().remove(&id) {
+            session.temporary.take().iter().for_each(|table| self.leave(table.id));
+        }
         self.waiting.borrow_mut().retain(|waiting| waiting.session != id);
         self.advisory.forget(id);
     }
@@ -264,9 +278,17 @@ impl Sql {
     /// Finds out what a text says that is one statement. `types` are those of its parameters, as far as they are known.
     ///
     /// Errors: `Syntax`, `Empty`; names and types that do not fit; what is not there.
-    pub fn prepare(&self, database: &Database, dialect: Dialect, text: &str, types: &[Type]) -> Result<Rc<Prepared>> {
+    pub fn prepare(
+        &self,
+        database: &Database,
+        context: &Context,
+        dialect: Dialect,
+        text: &str,
+        types: &[Type],
+    ) -> Result<Rc<Prepared>> {
+        self.speak(context);
         if types.is_empty()
-            && let Some(known) = self.known(database, dialect, text)
+            && let Some(known) = self.known(database, context, dialect, text)
         {
             return Ok(known);
         }
@@ -284,6 +306,7 @@ impl Sql {
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+            && !self.has_own_tables()
         {
             self.keep(key, &prepared);
         }
@@ -362,6 +385,7 @@ impl Sql {
             | ast::Statement::AlterTable(_)
             | ast::Statement::CreateSequence { .. }
             | ast::Statement::AlterIndex { .. }
+            | ast::Statement::Comment { .. }
             | ast::Statement::Drop { .. }
             | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
             other => {
@@ -404,7 +428,7 @@ impl Sql {
         let prepared = match prepared.schema_version == database.catalog.schema_version() {
             true => prepared,
             false => {
-                again = self.prepare(database, prepared.dialect, &prepared.text, &prepared.declared)?;
+                again = self.prepare(database, context, prepared.dialect, &prepared.text, &prepared.declared)?;
                 &again
             }
         };
@@ -479,7 +503,12 @@ impl Sql {
             }
             Work::Schema(statement) => {
                 let ddl = Ddl { database, context, dialect: prepared.dialect };
+                let is_temporary = self.is_temporary(database, context, prepared.dialect, statement);
                 let rows = match context.is_in_txn() {
+                    // Its rows are found by the transaction that is open.
+                    true if is_temporary && Ddl::makes_of_query(statement) => crate::views::run(&ddl, statement)?,
+                    true if is_temporary => database
+                        .beside(context, || self.in_txn(database, context, || crate::views::run(&ddl, statement)))?,
                     true => self.in_savepoint(database, context, || crate::views::run(&ddl, statement))?,
                     // Steps that look at all rows give others a turn, which no transaction does that has done something before.
                     false if Ddl::goes_in_steps(statement) => crate::views::run(&ddl, statement)?,
@@ -513,19 +542,32 @@ impl Sql {
     }
 
     /// The plan that is kept for a text, if it is still good.
-    pub fn known(&self, database: &Database, dialect: Dialect, text: &str) -> Option<Rc<Prepared>> {
+    pub fn known(&self, database: &Database, context: &Context, dialect: Dialect, text: &str) -> Option<Rc<Prepared>> {
+        self.speak(context);
+        if self.has_own_tables() {
+            // Names may mean something else.
+            return None;
+        }
         let cache = self.cache.borrow();
         let known = cache.get(&Wanted(dialect, text))?;
         (known.schema_version == database.catalog.schema_version()).then(|| Rc::clone(known))
     }
 
     /// Prepares one of them. Errors: as [`Sql::prepare`].
-    pub fn prepare_parsed(&self, database: &Database, parsed: Parsed, types: &[Type]) -> Result<Rc<Prepared>> {
+    pub fn prepare_parsed(
+        &self,
+        database: &Database,
+        context: &Context,
+        parsed: Parsed,
+        types: &[Type],
+    ) -> Result<Rc<Prepared>> {
+        self.speak(context);
         let Parsed { dialect, text, statement } = parsed;
         let prepared = Rc::new(self.bind(database, dialect, &text, statement, types)?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+            && !self.has_own_tables()
         {
             self.keep((dialect, text), &prepared);
         }
@@ -595,6 +637,7 @@ impl Sql {
         expr: &ast::Expr,
         params: &[Value],
     ) -> Result<Value> {
+        self.speak(context);
         let binder = Binder::new(database, Dialect::Mysql);
         let expr = binder.bind_alone(expr)?;
         let mut run = Run::new(database, context, Dialect::Mysql, params, binder.sizes());
@@ -659,7 +702,12 @@ impl Sql {
     }
 
     /// Runs work in a transaction of its own: all of it stands in the end, or nothing.
-    fn in_txn<T>(&self, database: &Database, context: &Rc<Context>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn in_txn<T>(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         database.begin(context)?;
         let done = work();
         match done {
@@ -845,6 +893,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
         ast::Statement::CreateSequence { .. } => "CREATE SEQUENCE",
         ast::Statement::AlterIndex { .. } => "ALTER INDEX",
+        ast::Statement::Comment { .. } => "COMMENT",
         ast::Statement::Drop { object_type: ast::ObjectType::Sequence, .. } => "DROP SEQUENCE",
         ast::Statement::Drop { object_type: ast::ObjectType::Index, .. } => "DROP INDEX",
         ast::Statement::Drop { object_type: ast::ObjectType::View, .. } => "DROP VIEW",

@@ -212,8 +212,8 @@ crate::functions::alike! {
             Error::new(Condition::TransactionState, format!("currval of sequence \"{}\" is not yet defined", sequence.def().name))
         })
     };
-    "obj_description" (1, 2) TEXT, true => |_, _| Ok(Value::Null);
-    "col_description" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
+    "obj_description" (1, 2) TEXT, true => |run, a| Ok(crate::catalog::description(run, as_int(&a[0]), 0));
+    "col_description" (2, 2) TEXT, true => |run, a| Ok(crate::catalog::description(run, as_int(&a[0]), as_int(&a[1])));
     "shobj_description" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
     "pg_encoding_to_char" (1, 1) TEXT, true => |_, _| text("UTF8");
     "pg_char_to_encoding" (1, 1) INT8, true => |_, _| Ok(Value::Int(6));

@@ -38,6 +38,8 @@ pub(crate) struct Column {
     pub(crate) is_declared_in_postgres: bool,
     /// What an UPDATE that says nothing of the column puts there: an expression, as text.
     pub(crate) on_update: Option<String>,
+    /// What was said of it.
+    pub(crate) comment: Option<String>,
     /// The key of rows that were declared without one: nobody sees it who does not name it with its table.
     pub(crate) is_hidden: bool,
 }
@@ -57,7 +59,7 @@ pub(crate) struct Index {
 impl Table {
     /// The table of a name. Errors: `UndefinedTable`; `Unsupported` if its rows have no columns.
     pub(crate) fn find(database: &Database, dialect: Dialect, name: &str) -> Result<Rc<Table>> {
-        let space = database.catalog.space_by_name(name).or_else(|| {
+        let space = crate::temporary::space_by_name(database, name).or_else(|| {
             // As it is written, if it is written as it is there.
             (dialect == Dialect::Tarantool)
                 .then(|| database.catalog.space_by_name(&name.to_lowercase()))
@@ -94,6 +96,7 @@ impl Table {
                     raw_declared: declared.and_then(|column| column.raw.clone()),
                     is_declared_in_postgres: declared.is_some_and(|column| column.is_postgres),
                     on_update: declared.and_then(|column| column.on_update.clone()),
+                    comment: declared.and_then(|column| column.comment.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
                 }
@@ -127,7 +130,7 @@ impl Table {
             })
             .collect();
         let generated = space.sequence.borrow().as_ref().map(|link| (link.field_no as usize, link.sequence.def().id));
-        Ok(Table { name: def.name.clone(), columns, indexes, generated, space })
+        Ok(Table { name: crate::temporary::short_name(&space), columns, indexes, generated, space })
     }
 
     /// The number of a column.
@@ -162,6 +165,7 @@ struct Declared {
     default: Option<String>,
     shown: Option<String>,
     on_update: Option<String>,
+    comment: Option<String>,
     is_hidden: bool,
     is_postgres: bool,
     raw: Option<String>,
@@ -205,6 +209,7 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
                     declared.shown = Some(crate::mysql::schema::shown_type(text));
                 }
                 (Some(b"on_update"), Some(text)) => declared.on_update = Some(text.to_string()),
+                (Some(b"comment"), Some(text)) => declared.comment = Some(text.to_string()),
                 (Some(b"default"), Some(text)) => declared.default = Some(text.to_string()),
                 _ => {}
             }

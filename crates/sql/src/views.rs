@@ -193,7 +193,7 @@ fn dependents(database: &Database, space: &Space) -> Vec<Rc<Space>> {
         let Ok(query) = view.query() else { continue };
         let binder = Binder::new(database, view.dialect);
         // One whose tables are gone depends on nothing.
-        let is_bound = binder.bind_statement(&query).is_ok();
+        let is_bound = crate::Sql::of(database).for_nobody(|| binder.bind_statement(&query)).is_ok();
         if is_bound && other.id != space.id && binder.uses(space.id) {
             found.push(other);
         }
@@ -216,7 +216,8 @@ pub(crate) fn run(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<u64> {
         ast::Statement::Drop { object_type: ast::ObjectType::Table, if_exists, names, cascade, .. } => {
             for name in names {
                 let name = ddl.dialect.object_name(name)?;
-                let Some(space) = ddl.database.catalog.space_by_name(&name) else { continue };
+                crate::Sql::of(ddl.database).speak(ddl.context);
+                let Some(space) = crate::temporary::space_by_name(ddl.database, &name) else { continue };
                 if of(ddl.database, &space).is_some() {
                     if *if_exists && ddl.dialect == Dialect::Mysql {
                         // There is no table of the name: the view stays.
@@ -321,8 +322,12 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
             return Err(no_view(ddl.dialect, &name));
         }
     }
+    crate::Sql::of(ddl.database).speak(ddl.context);
     let binder = Binder::new(ddl.database, ddl.dialect);
     let query = binder.bind_statement(&create.query)?;
+    if binder.uses_temporary() {
+        return Err(Error::unsupported("a view of temporary tables"));
+    }
     if !binder.params().0.is_empty() {
         return Err(Error::new(Condition::Unsupported, "views must not contain parameters").mysql(1351));
     }

@@ -10,6 +10,7 @@ use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::{Context, NOBODY, Origin};
+use crate::session_spaces::is_of_session;
 use crate::txn::Effect;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -127,6 +128,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         let why = "'memory_limit' is for spaces of memtx with rows of clients";
         return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why]));
     }
+    let is_session = is_temporary && is_of_session(id, &name);
     let id = SpaceId(id);
     Ok(SpaceDef {
         id,
@@ -137,6 +139,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         fields,
         group_id,
         is_temporary,
+        is_session,
         ttl,
         memory_limit,
         checks,
@@ -450,6 +453,9 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
     let refuse = |why: &str| Err(Error::new(ErrorCode::AlterSpace, &[&old_def.name, &why]));
     if def.engine != old_def.engine {
         return refuse("can not change space engine");
+    }
+    if def.is_session != old_def.is_session {
+        return refuse("a space of a session stays one");
     }
     if def.group_id != old_def.group_id {
         return refuse("replication group is immutable");

@@ -49,6 +49,8 @@ pub struct SpaceDef {
     pub group_id: u32,
     /// Rows are neither logged nor put in snapshots.
     pub is_temporary: bool,
+    /// It belongs to one session: not even its definition is logged.
+    pub is_session: bool,
     /// When rows expire, if they do.
     pub ttl: Option<Ttl>,
     /// What rows and indexes may take, if that is bounded.

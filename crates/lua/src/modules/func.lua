@@ -30,7 +30,8 @@ function func.create(name, options)
     local language = (options.language or 'LUA'):upper()
     local now = os.date('%Y-%m-%d %H:%M:%S', internal.clock_wall())
     atomically(function()
-        local top = box.space._func.index[0]:max()
+        -- Numbers from 2^30 on are those of sessions.
+        local top = box.space._func.index[0]:select({ 2 ^ 30 }, { iterator = 'LT', limit = 1 })[1]
         local id = (top and top[1] or 0) + 1
         box.space._func:insert({
             id, internal.effective_user(), name, options.setuid and 1 or 0, language, options.body or '', 'function',

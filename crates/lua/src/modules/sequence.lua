@@ -29,7 +29,8 @@ function box.schema.sequence.create(name, options)
     local max = options.max ~= nil and options.max or is_up and INT64_MAX or -1
     local start = options.start ~= nil and options.start or is_up and min or max
     atomically(function()
-        local top = box.space._sequence.index[0]:max()
+        -- Numbers from 2^30 on are those of sessions.
+        local top = box.space._sequence.index[0]:select({ 2 ^ 30 }, { iterator = 'LT', limit = 1 })[1]
         local id = (top and top[1] or 0) + 1
         box.space._sequence:insert({
             id, internal.effective_user(), name, step, min, max, start, options.cache or 0, options.cycle or false,

@@ -54,11 +54,11 @@ impl Work<'_> {
             return Err(Error::new(Condition::AccessDenied, what).mysql(3948));
         }
         let text = format!("SELECT * FROM {} LIMIT 0", load.table);
-        let table = self.sql.prepare(self.database, Dialect::Mysql, &text, &[])?;
+        let table = self.sql.prepare(self.database, self.context, Dialect::Mysql, &text, &[])?;
         let columns: Vec<String> = table.columns().iter().map(|column| column.name.clone()).collect();
         let width = load.width(columns.len());
         let (insert, places) = load.insert(&columns, width);
-        let insert = self.sql.prepare(self.database, Dialect::Mysql, &insert, &[])?;
+        let insert = self.sql.prepare(self.database, self.context, Dialect::Mysql, &insert, &[])?;
         self.before(&insert)?;
         let is_own = !self.context.is_in_txn();
         let savepoint = match is_own {
@@ -175,7 +175,7 @@ impl Work<'_> {
         let count = fields.len().min(width);
         if !load.inserts.contains_key(&count) {
             let (insert, places) = load.load.insert(&load.columns, count);
-            let insert = self.sql.prepare(self.database, Dialect::Mysql, &insert, &[])?;
+            let insert = self.sql.prepare(self.database, self.context, Dialect::Mysql, &insert, &[])?;
             load.inserts.insert(count, (insert, places));
         }
         let Some((insert, places)) = load.inserts.get(&count) else { return Ok(()) };

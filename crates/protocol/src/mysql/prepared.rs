@@ -95,7 +95,7 @@ impl Work<'_> {
                 }
             });
         };
-        let prepared = self.sql.prepare(self.database, Dialect::Mysql, text, &[])?;
+        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, text, &[])?;
         self.state.prepared.borrow().check_room(prepared.text())?;
         let params = prepared.params().len();
         if params > usize::from(u16::MAX) {
@@ -177,7 +177,7 @@ impl Work<'_> {
         self.before(prepared)?;
         let prepared = match prepared.is_current(self.database) {
             true => Rc::clone(prepared),
-            false => self.sql.prepare(self.database, Dialect::Mysql, prepared.text(), &[])?,
+            false => self.sql.prepare(self.database, self.context, Dialect::Mysql, prepared.text(), &[])?,
         };
         let (mut rows, mut bytes) = (VecDeque::new(), 0);
         self.sql.run(self.database, self.context, &prepared, params, &mut |row| {
@@ -269,7 +269,7 @@ impl Work<'_> {
 
     /// PREPARE: a text under a name.
     pub(super) fn prepare_named(&mut self, name: &str, text: &str) -> Result<(), Error> {
-        let prepared = self.sql.prepare(self.database, Dialect::Mysql, text, &[])?;
+        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, text, &[])?;
         let is_nested = matches!(
             prepared.control(),
             Some(sql::Control::PrepareFrom { .. } | sql::Control::ExecuteUsing { .. } | sql::Control::Deallocate(_))

@@ -179,7 +179,7 @@ pub(super) fn close(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &St
         return;
     }
     shared.connections.borrow_mut().remove(&state.number);
-    Sql::of(connection.database()).close_session(connection.session().id);
+    close_session(connection);
     match (state.fiber.get(), state.context.get()) {
         // It ends with what is under way.
         (Some(fiber), _) => fiber::cancel(fiber),
@@ -192,6 +192,17 @@ pub(super) fn close(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &St
             });
         }
         _ => {}
+    }
+}
+
+/// What statements keep for the session is gone.
+fn close_session(connection: &Rc<Connection>) {
+    let sql = Sql::of(connection.database());
+    sql.close_session(connection.session().id);
+    if sql.has_left_tables() {
+        let connection = Rc::clone(connection);
+        // Without a fiber for it the end of the next session tries again.
+        let _ = fiber::try_spawn("temporary tables", move || sql.drop_left_tables(connection.database()));
     }
 }
 
@@ -276,8 +287,7 @@ impl Work<'_> {
                     self.database.abandon(self.context);
                 }
                 forget(self.state);
-                self.ok();
-                Ok(())
+                self.sql.drop_temporary(self.database, self.context, &self.session).map(|()| self.ok())
             }
             _ => Err(Error::new(Condition::Protocol, "Unknown command")),
         };
@@ -381,7 +391,7 @@ impl Work<'_> {
     fn query(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // A text that is known is one statement.
         if let Ok(text) = std::str::from_utf8(bytes)
-            && let Some(prepared) = self.sql.known(self.database, Dialect::Mysql, text)
+            && let Some(prepared) = self.sql.known(self.database, self.context, Dialect::Mysql, text)
         {
             return self.run(&prepared, &[], Form::Text, 0);
         }
@@ -404,7 +414,7 @@ impl Work<'_> {
     pub(super) fn run_texts(&mut self, texts: &[String]) -> Result<(), Error> {
         for (number, text) in texts.iter().enumerate() {
             let more = if number + 1 < texts.len() { status::MORE_RESULTS } else { 0 };
-            let prepared = self.sql.prepare(self.database, Dialect::Mysql, text, &[])?;
+            let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, text, &[])?;
             self.run(&prepared, &[], Form::Text, more)?;
             if let Some(load) = self.state.load.borrow_mut().as_mut() {
                 // They go on behind the file.
@@ -421,7 +431,8 @@ impl Work<'_> {
         if self.has_begun {
             self.session.warnings.borrow_mut().clear();
         }
-        if prepared.changes_schema() && self.context.is_in_txn() {
+        let is_temporary = || self.sql.is_about_temporary(self.database, self.context, prepared);
+        if prepared.changes_schema() && self.context.is_in_txn() && !is_temporary() {
             self.end_transaction(true)?;
         }
         if prepared.writes() {
@@ -468,7 +479,7 @@ impl Work<'_> {
         }
         let current = match prepared.is_current(self.database) {
             true => Rc::clone(prepared),
-            false => self.sql.prepare(self.database, Dialect::Mysql, prepared.text(), &[])?,
+            false => self.sql.prepare(self.database, self.context, Dialect::Mysql, prepared.text(), &[])?,
         };
         let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
         let (start, sequence) = (self.out.len(), self.sequence);
@@ -537,7 +548,7 @@ impl Work<'_> {
     fn list_fields(&mut self, body: &[u8]) -> Result<(), Error> {
         let table = text_of(Reader(body).until_zero())?;
         let text = format!("SELECT * FROM `{}` LIMIT 0", table.replace('`', "``"));
-        let prepared = self.sql.prepare(self.database, Dialect::Mysql, &text, &[])?;
+        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, &text, &[])?;
         // Whether it may be read is asked where it is read.
         self.sql.run(self.database, self.context, &prepared, &[], &mut |_| Ok(()))?;
         let name = self.session.database_name();

@@ -73,7 +73,7 @@ fn bad(what: impl Into<String>) -> Error {
 
 impl Work<'_> {
     pub(super) fn begin_copy(&mut self, copy: &Copy) -> Result<(), Error> {
-        let source = self.sql.prepare(self.database, Dialect::Postgres, &copy.source, &[])?;
+        let source = self.sql.prepare(self.database, self.context, Dialect::Postgres, &copy.source, &[])?;
         let types: Vec<Type> = source.columns().iter().map(|column| column.ty).collect();
         let format = u8::from(copy.format == CopyFormat::Binary);
         let put_head = |out: &mut Vec<u8>, kind: u8| {
@@ -89,7 +89,7 @@ impl Work<'_> {
         }
         let places: Vec<String> = (1..=types.len()).map(|number| format!("${number}")).collect();
         let text = format!("{} VALUES ({})", copy.target, places.join(", "));
-        let insert = self.sql.prepare(self.database, Dialect::Postgres, &text, &[])?;
+        let insert = self.sql.prepare(self.database, self.context, Dialect::Postgres, &text, &[])?;
         self.before_write(&insert)?;
         let is_own = !self.context.is_in_txn();
         let loader = Loader::of(&insert);

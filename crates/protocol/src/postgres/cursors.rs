@@ -101,7 +101,7 @@ impl Work<'_> {
             }
         }
         let taken: usize = self.state.cursors.borrow().values().map(|cursor| cursor.bytes).sum();
-        let prepared = self.sql.prepare(self.database, Dialect::Postgres, query, declared.params())?;
+        let prepared = self.sql.prepare(self.database, self.context, Dialect::Postgres, query, declared.params())?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
         self.sql.run(self.database, self.context, &prepared, params, &mut |row| {
             bytes += ROW_BYTES + row.iter().map(Value::weight).sum::<usize>();

@@ -169,7 +169,7 @@ pub(super) fn close(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &St
     shared.connections.borrow_mut().remove(&state.number);
     let channels: Vec<String> = state.channels.borrow_mut().drain().collect();
     shared.forget(state.number, &channels);
-    Sql::of(connection.database()).close_session(connection.session().id);
+    close_session(connection);
     match (state.fiber.get(), state.context.get()) {
         // It ends with what is under way.
         (Some(fiber), _) => fiber::cancel(fiber),
@@ -182,6 +182,17 @@ pub(super) fn close(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &St
             });
         }
         _ => {}
+    }
+}
+
+/// What statements keep for the session is gone.
+fn close_session(connection: &Rc<Connection>) {
+    let sql = Sql::of(connection.database());
+    sql.close_session(connection.session().id);
+    if sql.has_left_tables() {
+        let connection = Rc::clone(connection);
+        // Without a fiber for it the end of the next session tries again.
+        let _ = fiber::try_spawn("temporary tables", move || sql.drop_left_tables(connection.database()));
     }
 }
 
@@ -290,6 +301,7 @@ impl Work<'_> {
             self.session.end_transaction();
             self.state.notices.borrow_mut().clear();
             self.end_cursors(false);
+            let _ = self.sql.after_transaction(self.database, self.context, false);
             return;
         }
         // The transaction was committed before a change of the schema that has failed.
@@ -336,14 +348,14 @@ impl Work<'_> {
         }
         self.end_cursors(true);
         self.send_notices();
-        Ok(())
+        self.sql.after_transaction(self.database, self.context, true)
     }
 
     /// A text of statements, whose rows are answered as text.
     fn simple(&mut self, text: &str) -> Result<(), Error> {
         self.state.statements.borrow_mut().remove("");
         self.state.portals.borrow_mut().remove("");
-        if let Some(prepared) = self.sql.known(self.database, Dialect::Postgres, text) {
+        if let Some(prepared) = self.sql.known(self.database, self.context, Dialect::Postgres, text) {
             return self.run_simple(&prepared);
         }
         let parsed = self.sql.parse(Dialect::Postgres, text)?;
@@ -357,7 +369,7 @@ impl Work<'_> {
             self.begin(Modes::default())?;
         }
         for statement in parsed {
-            let prepared = self.sql.prepare_parsed(self.database, statement, &[])?;
+            let prepared = self.sql.prepare_parsed(self.database, self.context, statement, &[])?;
             if let Err(error) = self.run_simple(&prepared) {
                 if is_one {
                     self.database.abandon(self.context);
@@ -413,7 +425,7 @@ impl Work<'_> {
         let Some(prepared) = &statement.prepared else { return Err(no_such_statement(name)) };
         let mut params = Vec::new();
         if let Some(values) = values {
-            let query = self.sql.prepare(self.database, Dialect::Postgres, values, &[])?;
+            let query = self.sql.prepare(self.database, self.context, Dialect::Postgres, values, &[])?;
             self.sql.run(self.database, self.context, &query, &[], &mut |row| {
                 params = row.to_vec();
                 Ok(())
@@ -481,7 +493,8 @@ impl Work<'_> {
         if is_read_only {
             return Err(Error::new(Condition::ReadOnly, "cannot execute this statement in a read-only transaction"));
         }
-        if prepared.changes_schema() && self.context.is_in_txn() {
+        let is_temporary = || self.sql.is_about_temporary(self.database, self.context, prepared);
+        if prepared.changes_schema() && self.context.is_in_txn() && !is_temporary() {
             if self.state.is_implicit.get() {
                 return self.end_implicit();
             }
@@ -507,6 +520,10 @@ impl Work<'_> {
         if self.state.reopens.replace(false) {
             let _ = self.begin(Modes::default());
         }
+        if !self.context.is_in_txn() && prepared.writes() {
+            // What cannot be emptied now is at the next commit.
+            let _ = self.sql.after_transaction(self.database, self.context, true);
+        }
     }
 
     // The extended protocol.
@@ -526,7 +543,7 @@ impl Work<'_> {
         if name.is_empty() {
             self.state.statements.borrow_mut().remove("");
         }
-        let prepared = match self.sql.prepare(self.database, Dialect::Postgres, text, &types) {
+        let prepared = match self.sql.prepare(self.database, self.context, Dialect::Postgres, text, &types) {
             Ok(prepared) => {
                 self.check_not_failed(&prepared)?;
                 Some(prepared)
@@ -547,7 +564,8 @@ impl Work<'_> {
         if prepared.is_current(self.database) {
             return Ok(Rc::clone(statement));
         }
-        let again = self.sql.prepare(self.database, Dialect::Postgres, prepared.text(), &statement.types)?;
+        let again =
+            self.sql.prepare(self.database, self.context, Dialect::Postgres, prepared.text(), &statement.types)?;
         let shape = |prepared: &Prepared| prepared.columns().iter().map(|column| column.ty).collect::<Vec<_>>();
         if shape(&again) != shape(prepared) {
             let what = "cached plan must not change result type";

@@ -72,7 +72,7 @@ impl Work<'_> {
                 "DEALLOCATE ALL".to_string()
             }
             Control::Prepare { name, text, types } => {
-                let prepared = self.sql.prepare(self.database, Dialect::Postgres, text, types)?;
+                let prepared = self.sql.prepare(self.database, self.context, Dialect::Postgres, text, types)?;
                 let count = prepared.params().len();
                 let types = prepared.params().to_vec();
                 self.keep(name, Statement { prepared: Some(prepared), oids: vec![0; count], types })?;
@@ -110,6 +110,7 @@ impl Work<'_> {
                 self.state.cursors.borrow_mut().clear();
                 self.unlisten(None);
                 self.session.set("all", None, false)?;
+                self.sql.drop_temporary(self.database, self.context, &self.session)?;
                 "DISCARD ALL".to_string()
             }
             Control::Listen(channel) => {
@@ -194,6 +195,7 @@ impl Work<'_> {
             }
         };
         self.end_cursors(tag == "COMMIT");
+        self.sql.after_transaction(self.database, self.context, tag == "COMMIT")?;
         if is_chained {
             self.begin(Modes::default())?;
         }

@@ -223,6 +223,11 @@ pub(super) fn debug(call: &mut Call<'_>) -> Outcome {
         }
         (b"protocol", 3) => protocol(call)?,
         (b"populate", 3..=5) => populate(call)?,
+        (b"htstats-key", 3) => {
+            let entry = call.find(args[2])?.ok_or(NO_KEY)?;
+            let text = format!("no hash table: rows of an ordered index, {} bytes of them", entry.row_bytes());
+            call.reply().text(&text);
+        }
         (b"stringmatch-len", 4) => {
             let length = usize::try_from(call.integer(2)?).map_err(|_| SYNTAX)?.min(1 << 20);
             let text = vec![b'a'; length];

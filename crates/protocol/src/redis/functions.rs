@@ -111,8 +111,8 @@ fn first_line(source: &[u8]) -> Outcome<(Vec<u8>, usize)> {
     }
     let end = source.iter().position(|byte| *byte == b'\n').ok_or("ERR Invalid library metadata")?;
     let line = String::from_utf8_lossy(&source[2..end]).into_owned();
-    let mut words = line.split_ascii_whitespace();
-    let engine = words.next().unwrap_or_default();
+    let (engine, words) = line.split_once(|letter: char| letter.is_ascii_whitespace()).unwrap_or((&line, ""));
+    let words = words.split_ascii_whitespace();
     let mut name: Option<&str> = None;
     for word in words {
         let Some(given) = word.strip_prefix("name=") else {

@@ -527,7 +527,7 @@ pub(super) fn object(call: &mut Call<'_>) -> Outcome {
             "ENCODING <key>",
             "    Return the name by which Redis would call how the value is kept.",
             "FREQ <key>, IDLETIME <key>, REFCOUNT <key>",
-            "    Return what is known of the use of the key: 0, 0 and 1.",
+            "    Return what is known of the use of the key: 0, 0, and 1 or, for numbers below 10,000, 2147483647.",
             "HELP",
             "    Print this help.",
         ];
@@ -550,7 +550,10 @@ pub(super) fn object(call: &mut Call<'_>) -> Outcome {
         let name = encoding_of(call, &entry)?;
         call.reply().text(name);
     } else if call.is_word(1, "refcount") {
-        call.reply().integer(1);
+        // Redis has small numbers once, for everybody; programs read so that a value is one of them.
+        let is_shared =
+            entry.head.is_none() && integer(entry.string()?).is_some_and(|number| (0..10_000).contains(&number));
+        call.reply().integer(if is_shared { i64::from(i32::MAX) } else { 1 });
     } else if call.is_word(1, "idletime") || call.is_word(1, "freq") {
         call.reply().integer(0);
     } else {

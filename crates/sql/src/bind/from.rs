@@ -295,7 +295,7 @@ impl Binder<'_> {
             [.., ast::ObjectNamePart::Identifier(schema), _] => Some(self.dialect.fold(schema)),
             _ => None,
         };
-        if schema.is_none() && self.database.catalog.space_by_name(name).is_some() {
+        if schema.is_none() && crate::temporary::space_by_name(self.database, name).is_some() {
             return None;
         }
         let table = crate::catalog::find(self.dialect, schema.as_deref(), name)?;

@@ -212,13 +212,22 @@ impl<'a> Binder<'a> {
         self.used.borrow().iter().any(|table| table.space.id == id)
     }
 
+    /// True if what was bound reads temporary tables.
+    pub(crate) fn uses_temporary(&self) -> bool {
+        self.used.borrow().iter().any(|table| table.space.def().is_session)
+    }
+
     fn new_slot(&self) -> Slot {
         self.slots.set(self.slots.get() + 1);
         self.slots.get() - 1
     }
 
     fn find_table(&self, name: &str) -> Result<Rc<Table>> {
-        let known = self.used.borrow().iter().find(|table| table.name == name).cloned();
+        let is_known = |table: &&Rc<Table>| table.name == name && !table.space.def().is_session;
+        let known = match crate::Sql::of(self.database).has_own_tables() {
+            true => None,
+            false => self.used.borrow().iter().find(is_known).cloned(),
+        };
         if let Some(table) = known {
             return Ok(table);
         }

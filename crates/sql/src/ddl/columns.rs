@@ -53,7 +53,9 @@ impl Ddl<'_> {
         if keys.is_generated && !keys.is_primary && self.dialect == Dialect::Postgres {
             // Only a part of the primary key is filled by the space itself.
             let sequence = format!("{}_{}_seq", table.name, column.name);
-            self.put_sequence_row(&sequence, 1)?;
+            let is_temporary = table.space.def().is_session;
+            let sequence = self.full_name(&sequence, is_temporary);
+            self.put_sequence_row(&sequence, 1, is_temporary)?;
             column.default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
             keys.is_generated = false;
         }
@@ -148,7 +150,6 @@ impl Ddl<'_> {
         }
         let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
         column.is_nullable &= !is_key;
-        let name = column.name.clone();
         let text = format!("`{}`", before.replace('`', "``"));
         let source = crate::alter::Source::Expression(Some(text), Some(at));
         let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
@@ -237,11 +238,13 @@ impl Ddl<'_> {
                 let start = self.top_of(table, at)? + 1;
                 let sequence = format!("{}_{}_seq", table.name, table.columns[at].name);
                 let is_key = table.primary_key().iter().any(|(field, ..)| *field == at);
+                let is_temporary = table.space.def().is_session;
+                let sequence = self.full_name(&sequence, is_temporary);
                 if is_key && shape.generated.is_none() {
                     return self.put_sequence(u64::from(table.space.id.0), &sequence, at, start);
                 }
                 // Only a part of the primary key is filled by the space itself.
-                self.put_sequence_row(&sequence, start)?;
+                self.put_sequence_row(&sequence, start, is_temporary)?;
                 self.put_default(table, at, Some(format!("nextval('{}')", sequence.replace('\'', "''"))))
             }
             other => Err(Error::unsupported(format!("ALTER COLUMN {other}"))),

@@ -9,10 +9,10 @@ use tuple::msgpack;
 
 impl Ddl<'_> {
     /// CREATE TABLE a LIKE b: columns, indexes and checks, and no rows.
-    pub(super) fn create_like(&self, name: &str, like: &ast::ObjectName) -> Result<u64> {
+    pub(super) fn create_like(&self, create: &ast::CreateTable, name: &str, like: &ast::ObjectName) -> Result<u64> {
         let table = self.table(like)?;
         let row = self.space_row(table.space.id)?;
-        let space_id = self.as_admin(|| self.new_space_id())?;
+        let space_id = self.new_table_id(create.temporary)?;
         let mut fields = row.clone();
         let number = |value: u64| {
             let mut out = Vec::new();
@@ -22,9 +22,19 @@ impl Ddl<'_> {
         fields[0] = number(space_id);
         fields[1] = number(u64::from(self.context.user(&self.database.catalog)));
         fields[2].clear();
-        msgpack::encode_str(&mut fields[2], name.as_bytes());
-        fields[5] = self.options_with(&table.space, &table.space.def().checks, &[])?;
+        msgpack::encode_str(&mut fields[2], self.full_name(name, create.temporary).as_bytes());
+        fields[5] = match create.temporary {
+            true => crate::temporary::options(),
+            false => self.options_with(&table.space, &table.space.def().checks, &[])?,
+        };
+        if create.temporary {
+            fields[3].clear();
+            msgpack::encode_str(&mut fields[3], b"memtx");
+        }
         self.put_space_row(&fields)?;
+        if create.temporary {
+            self.own(space_id, create.on_commit.as_ref())?;
+        }
         let columns = self.columns_of(&table);
         for index in &table.indexes {
             let fields = index.parts.iter().map(|(field, ..)| *field).collect();
@@ -32,7 +42,7 @@ impl Ddl<'_> {
             self.put_index(space_id, u64::from(index.id.0), &index.name, &made, &columns)?;
         }
         if let Some((field, _)) = table.generated {
-            self.put_sequence(space_id, name, field, 1)?;
+            self.put_sequence(space_id, &self.full_name(name, create.temporary), field, 1)?;
         }
         Ok(1)
     }
@@ -44,7 +54,7 @@ impl Ddl<'_> {
         }
         let sql = crate::Sql::of(self.database);
         let text = query.to_string();
-        let prepared = sql.prepare(self.database, self.dialect, &text, &[])?;
+        let prepared = sql.prepare(self.database, self.context, self.dialect, &text, &[])?;
         let quote = |name: &str| match self.dialect {
             Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
             _ => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -67,13 +77,21 @@ impl Ddl<'_> {
             "vinyl" => " WITH (engine = 'vinyl')",
             _ => "",
         };
-        let mut made = format!("CREATE TABLE {} ({})", quote(name), columns.join(", "));
+        let kind = if create.temporary { "TEMPORARY TABLE" } else { "TABLE" };
+        let mut made = format!("CREATE {kind} {} ({})", quote(name), columns.join(", "));
         if self.dialect == Dialect::Tarantool {
             made = made.replacen('(', "(\"__rowid\" INTEGER PRIMARY KEY AUTOINCREMENT, ", 1);
         }
         made.push_str(engine);
+        if let Some(on_commit) = create.on_commit.as_ref().filter(|_| create.temporary) {
+            made.push_str(match on_commit {
+                ast::OnCommit::Drop => " ON COMMIT DROP",
+                ast::OnCommit::DeleteRows => " ON COMMIT DELETE ROWS",
+                ast::OnCommit::PreserveRows => "",
+            });
+        }
         let run = |text: &str| -> Result<u64> {
-            let prepared = sql.prepare(self.database, self.dialect, text, &[])?;
+            let prepared = sql.prepare(self.database, self.context, self.dialect, text, &[])?;
             Ok(sql.run(self.database, self.context, &prepared, &[], &mut |_| Ok(()))?.counts.rows)
         };
         run(&made)?;

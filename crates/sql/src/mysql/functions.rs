@@ -605,7 +605,10 @@ fn user(run: &mut Run<'_>, _: &[Value]) -> Result<Value> {
 /// A table that the user may read. Errors: there is none.
 fn readable(database: &Database, context: &Rc<Context>, name: &str) -> Result<Table> {
     let none = || Error::new(Condition::UndefinedTable, format!("Table '{name}' doesn't exist"));
-    let space = database.catalog.space_by_name(name).ok_or_else(none)?;
+    let space = {
+        crate::Sql::of(database).speak(context);
+        crate::temporary::space_by_name(database, name).ok_or_else(none)?
+    };
     database.check_space_access(context, &space, database::Privileges::READ)?;
     Table::of(database, space)
 }

@@ -162,6 +162,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         if let Some(update) = &column.on_update {
             let _ = write!(line, " ON UPDATE {}", update.to_uppercase().replace("()", ""));
         }
+        line.push_str(&crate::comments::shown(column.comment.as_deref(), " "));
         lines.push(line);
     }
     for index in &table.indexes {
@@ -181,11 +182,13 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
     let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
-    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
+    let kind = if table.space.def().is_session { "TEMPORARY TABLE" } else { "TABLE" };
+    let mut out = format!("CREATE {kind} {} (\n{}\n) ENGINE={engine}", name(&table.name), lines.join(",\n"));
     if let Some(next) = next_number(database, table).filter(|next| *next > 1) {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
     let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={COLLATION}");
+    out.push_str(&crate::comments::shown(crate::comments::of(database, &table.space).as_deref(), "="));
     out
 }
 
@@ -262,10 +265,12 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
             text(COLLATION),
             Value::Null,
             text(""),
-            text(""),
+            text(&crate::comments::of(view.database, &table.space).unwrap_or_default()),
         ]
     };
-    view.tables().into_iter().map(row).collect()
+    // Temporary ones are not listed, as in MySQL.
+    let tables = view.tables().into_iter().filter(|table| !table.space.def().is_session);
+    tables.map(row).collect()
 }
 
 fn views(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -359,7 +364,7 @@ fn columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(key_of(&table, at)),
                 text(&extra(&table, at)),
                 text("select,insert,update,references"),
-                text(""),
+                text(column.comment.as_deref().unwrap_or_default()),
                 text(""),
                 Value::Null,
             ]);

@@ -447,9 +447,86 @@ impl Words {
             matches!(token, Token::Word(word) if word.quote_style.is_none()
                 && matches!(word.value.to_ascii_lowercase().as_str(), "keys"))
         }) && matches!(self.word_at(2).as_str(), "disable" | "enable");
-        match is_nothing {
-            true => Ok(Some(Said::Control(Control::Nothing("ALTER TABLE")))),
-            false => Ok(None),
+        if is_nothing {
+            return Ok(Some(Said::Control(Control::Nothing("ALTER TABLE"))));
+        }
+        if self.word_at(0) != "table" {
+            return Ok(None);
+        }
+        // The name may have that of the database before it.
+        let behind = if matches!(self.token(2), Some(Token::Period)) { 4 } else { 2 };
+        let name: Vec<ast::ObjectNamePart> = (1..behind)
+            .step_by(2)
+            .filter_map(|at| match self.token(at) {
+                Some(Token::Word(word)) => Some(ast::ObjectNamePart::Identifier(ast::Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: sqlparser::tokenizer::Span::empty(),
+                })),
+                _ => None,
+            })
+            .collect();
+        let equals = usize::from(matches!(self.token(behind + 1), Some(Token::Eq)));
+        let is_last = |words: &Self, at: usize| matches!(words.token(at), None | Some(Token::SemiColon | Token::EOF));
+        let value = self.token(behind + 1 + equals).cloned();
+        match (self.word_at(behind).as_str(), value) {
+            ("engine", Some(Token::Word(engine))) if is_last(self, behind + 2 + equals) => {
+                self.engine(&engine.value.to_ascii_lowercase()).map(Some)
+            }
+            ("comment", Some(Token::SingleQuotedString(comment) | Token::DoubleQuotedString(comment)))
+                if is_last(self, behind + 2 + equals) =>
+            {
+                Ok(Some(Said::Parsed(ast::Statement::Comment {
+                    object_type: ast::CommentObject::Table,
+                    object_name: ast::ObjectName(name),
+                    comment: Some(comment),
+                    if_exists: false,
+                })))
+            }
+            ("rename", Some(Token::Word(kind)))
+                if matches!(kind.value.to_ascii_lowercase().as_str(), "index" | "key")
+                    && kind.quote_style.is_none()
+                    && self.word_at(behind + 3) == "to"
+                    && is_last(self, behind + 5) =>
+            {
+                let (Some(Token::Word(old)), Some(Token::Word(new))) = (self.token(behind + 2), self.token(behind + 4))
+                else {
+                    return Ok(None);
+                };
+                let ident = |word: &sqlparser::tokenizer::Word| ast::Ident {
+                    value: word.value.clone(),
+                    quote_style: word.quote_style,
+                    span: sqlparser::tokenizer::Span::empty(),
+                };
+                let operation =
+                    ast::AlterTableOperation::RenameConstraint { old_name: ident(old), new_name: ident(new) };
+                let alter = format!("ALTER TABLE {} DROP PRIMARY KEY", ast::ObjectName(name));
+                let mut parsed =
+                    Parser::parse_sql(&MySqlDialect {}, &alter).map_err(|error| Dialect::Mysql.refused(error))?;
+                match parsed.pop() {
+                    Some(ast::Statement::AlterTable(mut alter)) => {
+                        alter.operations = vec![operation];
+                        Ok(Some(Said::Parsed(ast::Statement::AlterTable(alter))))
+                    }
+                    _ => Ok(None),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `ALTER TABLE ... ENGINE =`: rows stay where they are. Errors: that is not where the engine has them.
+    fn engine(&self, engine: &str) -> Result<Said> {
+        match engine {
+            "innodb" | "myisam" | "aria" | "memory" | "heap" => Ok(Said::Control(Control::Nothing("ALTER TABLE"))),
+            "memtx" | "vinyl" | "rocksdb" | "tokudb" => {
+                let hint = "Make another table, copy the rows in steps, and rename both.";
+                Err(Error::unsupported("moving a table to another engine").hint(hint))
+            }
+            other => {
+                let what = format!("Unknown storage engine '{other}'");
+                Err(Error::new(Condition::UndefinedObject, what).mysql(1286))
+            }
         }
     }
 
