@@ -1029,7 +1029,9 @@ impl Ddl<'_> {
                 Dialect::Mysql => format!("Duplicate key name '{name}'"),
                 Dialect::Postgres => format!("relation \"{name}\" already exists"),
             };
-            return Err(Error::new(Condition::DuplicateObject, message));
+            let condition =
+                if self.dialect == Dialect::Postgres { Condition::DuplicateTable } else { Condition::DuplicateObject };
+            return Err(Error::new(condition, message));
         }
         let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
