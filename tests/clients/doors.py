@@ -35,7 +35,16 @@ PACKAGES = {
     "sql-node": ["pg@8.23.1", "mysql2@3.24.6"],
     "sql-java": ["org.postgresql:postgresql:42.7.4", "com.mysql:mysql-connector-j:9.1.0", "org.mariadb.jdbc:mariadb-java-client:3.5.1"],
     "sql-pdo": [],
+    "django": ["Django==5.2.19", "psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
+    "tpcc": ["psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
     "sqlalchemy": ["SQLAlchemy==2.1.9", "psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
+}
+PYTHON_PROGRAMS = {
+    "psycopg": ("postgres_python.py", "p"),
+    "pymysql": ("mysql_python.py", "y"),
+    "sqlalchemy": ("sqlalchemy_program.py", "py"),
+    "django": ("django_program.py", "py"),
+    "tpcc": ("tpcc.py", "py"),
 }
 GO_PROGRAMS = {"go": ("doors_go.go", "rm"), "sql-go": ("sql_go.go", "py")}
 NODE_PROGRAMS = {"ioredis": ("redis_node.js", "r"), "memjs": ("memcached_node.js", "m"), "sql-node": ("sql_node.js", "py")}
@@ -60,12 +69,11 @@ def install(name, directory):
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         found = [str(place / "bin/python"), str(HERE / "redis_python.py")], {}, "r"
-    elif name in ("psycopg", "pymysql", "sqlalchemy"):
+    elif name in PYTHON_PROGRAMS:
         if is_new:
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
-        programs = {"psycopg": ("postgres_python.py", "p"), "pymysql": ("mysql_python.py", "y"), "sqlalchemy": ("sqlalchemy_program.py", "py")}
-        program, door = programs[name]
+        program, door = PYTHON_PROGRAMS[name]
         found = [str(place / "bin/python"), str(HERE / program)], {}, door
     elif name in NODE_PROGRAMS:
         if not shutil.which("npm"):

@@ -782,3 +782,88 @@ fn temporary_tables_are_private_and_go_with_their_session() {
     rig.restart(&[]);
     assert_eq!(rig.number(is_gone), 0);
 }
+
+#[test]
+fn dumps_of_postgresql_load_and_pg_dump_finds_what_it_asks_for() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    let dump = "set standard_conforming_strings = on; select pg_catalog.set_config('search_path', '', false); \
+        set check_function_bodies = false; set xmloption = content; set row_security = off; set default_table_access_method = heap; \
+        create table public.a (id integer not null, name text); alter table public.a owner to me; \
+        create sequence public.a_id_seq as integer start with 1 increment by 1 no minvalue no maxvalue cache 1; \
+        alter sequence public.a_id_seq owned by public.a.id; \
+        alter table only public.a alter column id set default nextval('public.a_id_seq'::regclass); \
+        insert into public.a values (1, 'x'), (7, 'y'); select pg_catalog.setval('public.a_id_seq', 7, true); \
+        alter table only public.a add constraint a_pkey primary key (id); \
+        create table public.b (id integer not null, a integer); alter table only public.b add constraint b_a foreign key (a) references public.a(id); \
+        create view public.v as select b.id, a.name from (public.b join public.a on ((a.id = b.a)))";
+    assert!(!db.ask(dump).contains(": "), "{}", db.ask(dump));
+    assert_eq!(db.ask("select last_value, is_called from public.a_id_seq"), "7,t; SELECT 1");
+    // Names that stand alone are found without a path, and get their schema where there is none.
+    assert_eq!(
+        db.ask("select pg_get_constraintdef(oid) from pg_constraint where conname = 'b_a'"),
+        "FOREIGN KEY (a) REFERENCES public.a(id); SELECT 1"
+    );
+    assert_eq!(db.ask("select pg_catalog.current_schemas(false)"), "{}; SELECT 1");
+    assert_eq!(
+        db.ask("select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'public.a'::regclass"),
+        "nextval('public.a_id_seq'::regclass); SELECT 1"
+    );
+    assert!(db.ask("select pg_get_viewdef('public.v'::regclass)").contains("FROM (public.b JOIN public.a ON"));
+    // Each object of the catalog says which table it is of, and what it depends on.
+    assert_eq!(
+        db.ask("select tableoid = 'pg_class'::regclass, tableoid from pg_class where oid = 'a'::regclass"),
+        "t,1259; SELECT 1"
+    );
+    assert_eq!(
+        db.ask("select c.relname, d.deptype from pg_depend d join pg_class c on c.oid = d.refobjid where d.classid = 'pg_rewrite'::regclass order by 1"),
+        "a,n; b,n; v,i; SELECT 3"
+    );
+    assert_eq!(
+        db.ask("select relname from pg_class c where c.oid operator(pg_catalog.=) 'a'::regclass"),
+        "a; SELECT 1"
+    );
+    db.ask("begin");
+    assert_eq!(db.ask("set transaction isolation level repeatable read, read only"), "SET");
+    assert_eq!(db.ask("select con.conkey[1] from pg_constraint con where con.conname = 'b_a'"), "2; SELECT 1");
+    assert_eq!(db.ask("commit"), "COMMIT");
+    // Nothing of it is left where its tables have gone.
+    assert_eq!(db.ask("drop view public.v; drop table public.b, public.a"), "DROP VIEW; DROP TABLE");
+    assert!(db.ask("select last_value from public.a_id_seq").starts_with("42P01"));
+}
+
+#[test]
+fn subqueries_behind_group_by_read_the_values_of_their_group() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table g (id int primary key, a int, b int); insert into g values (1, 1, 1), (2, 1, 2), (3, 2, 3)");
+    assert_eq!(
+        db.ask("select a, sum(b), (select count(*) from g x where x.a = g.a) from g group by a order by 1"),
+        "1,3,2; 2,3,1; SELECT 2"
+    );
+    // A column that the key of a group gives.
+    assert_eq!(
+        db.ask("select id, (select max(x.b) from g x where x.a = g.a) from g group by id order by 1"),
+        "1,2; 2,2; 3,3; SELECT 3"
+    );
+    let having = "select a from g group by a having count(*) <> (select count(*) from g x where x.a = g.a)";
+    assert_eq!(db.ask(having), "SELECT 0");
+    assert_eq!(
+        db.ask("select a, sum(b) from g group by a order by (select max(x.b) from g x where x.a = g.a) desc"),
+        "2,3; 1,3; SELECT 2"
+    );
+}
+
+#[test]
+fn tables_are_truncated_together() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table p (id serial primary key); create table c (id serial primary key, p int references p)");
+    db.ask("insert into p default values; insert into c (p) values (1)");
+    assert!(db.ask("truncate p").starts_with("0A000"));
+    assert_eq!(db.ask("truncate p, c restart identity"), "TRUNCATE TABLE");
+    assert_eq!(db.ask("insert into p default values returning id"), "1; INSERT 0 1");
+    assert_eq!(db.ask("insert into c (p) values (1)"), "INSERT 0 1");
+    assert_eq!(db.ask("truncate p cascade"), "TRUNCATE TABLE");
+    assert_eq!(db.ask("select count(*) from c"), "0; SELECT 1");
+}

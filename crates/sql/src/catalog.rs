@@ -1067,6 +1067,21 @@ fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(""),
                 Value::Null,
                 Value::Null,
+                text(&catalog),
+                text("pg_catalog"),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                text("NO"),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                text(&number.to_string()),
+                text("NO"),
             ]);
         }
     }
@@ -1294,7 +1309,10 @@ virtuals! {
         is_nullable: Text, data_type: Text, character_maximum_length: Int8, character_octet_length: Int8, numeric_precision: Int8,
         numeric_precision_radix: Int8, numeric_scale: Int8, datetime_precision: Int8, collation_name: Text, udt_name: Text,
         is_identity: Text, identity_generation: Text, is_generated: Text, is_updatable: Text, column_type: Text, column_key: Text,
-        extra: Text, column_comment: Text, character_set_name: Text, generation_expression: Text,
+        extra: Text, column_comment: Text, character_set_name: Text, generation_expression: Text, udt_catalog: Text, udt_schema: Text,
+        identity_start: Text, identity_increment: Text, identity_maximum: Text, identity_minimum: Text, identity_cycle: Text,
+        domain_catalog: Text, domain_schema: Text, domain_name: Text, collation_catalog: Text, collation_schema: Text, interval_type: Text,
+        dtd_identifier: Text, is_self_referencing: Text,
     ] => standard_columns;
     information_schema.schemata [
         catalog_name: Text, schema_name: Text, schema_owner: Text, default_character_set_name: Text, default_collation_name: Text,

@@ -95,13 +95,19 @@ fn respell(tokens: &mut [TokenWithSpan]) {
 
 /// `ALTER SEQUENCE ... OWNED BY`, `OWNER TO`: whose a sequence is has no effect here.
 fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
+    // `SET CONSTRAINTS`: none waits for the end of a transaction.
     let is_word =
         |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(wanted));
     for statement in tokens.split_mut(|token| token.token == Token::SemiColon) {
         let mut words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-        let is_altered = words.next().is_some_and(|token| is_word(&token.token, "alter"))
-            && words.next().is_some_and(|token| is_word(&token.token, "sequence"));
-        if !is_altered || !words.any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner")) {
+        let (first, second) = (words.next(), words.next());
+        let begins = |verb: &str, object: &str| {
+            first.is_some_and(|token| is_word(&token.token, verb))
+                && second.is_some_and(|token| is_word(&token.token, object))
+        };
+        let is_owned = begins("alter", "sequence")
+            && words.any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner"));
+        if !is_owned && !begins("set", "constraints") {
             continue;
         }
         let mut is_first = true;

@@ -318,8 +318,10 @@ fn checked(name: &str, value: &str) -> Result<String> {
             "sqlascii" => "SQL_ASCII".to_string(),
             _ => return Err(wrong().hint("The only encoding is UTF8.")),
         },
-        "timezone" => match value.to_ascii_lowercase().as_str() {
-            "utc" | "gmt" | "etc/utc" | "zulu" | "0" | "universal" | "etc/gmt" | "+00" | "+00:00" => value.to_string(),
+        // Some clients say the distance from UTC: `INTERVAL '+00:00' HOUR TO MINUTE`.
+        "timezone" => match value.to_ascii_lowercase().split('\'').nth(1).unwrap_or(&value.to_ascii_lowercase()) {
+            "utc" | "gmt" | "etc/utc" | "zulu" | "0" | "universal" | "etc/gmt" | "+00" | "+00:00" | "00:00"
+            | "-00:00" => value.to_string(),
             _ => return Err(wrong().hint("Moments are shown in UTC; clients convert them.")),
         },
         "standard_conforming_strings" if !is_true(value) => return Err(wrong()),

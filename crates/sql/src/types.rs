@@ -323,7 +323,8 @@ impl Type {
             ) if dialect == Dialect::Postgres => Type::array_of(Type::of_ast(dialect, element)?),
             D::AnyType => Type::of(Base::Any),
             D::Custom(name, _) => {
-                return Type::of_name(dialect, &name.to_string())
+                // A name of a type may stand within quotes.
+                return Type::of_name(dialect, &name.to_string().replace('"', ""))
                     .ok_or_else(|| no_such_type(dialect, &name.to_string()));
             }
             D::Array(_) if is_tarantool => Type::of(Base::Array),

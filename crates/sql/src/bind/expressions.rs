@@ -781,7 +781,7 @@ impl Binder<'_> {
         if self.dialect == Dialect::Mysql {
             // `LIKE BINARY 'A%'`: as it is written.
             for side in [&mut text, &mut pattern] {
-                if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..)) {
+                if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..) | Expr::Const(_)) {
                     ignores_case = false;
                     let bytes = std::mem::replace(side, Bound::new(Expr::Const(Value::Null), Type::TEXT));
                     *side = self.cast_to(bytes, Type::TEXT, Strictness::Explicit)?;

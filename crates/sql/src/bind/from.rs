@@ -301,7 +301,8 @@ impl Binder<'_> {
         let table = crate::catalog::find(self.dialect, schema.as_deref(), name)?;
         let mut slots: Vec<Slot> = table.columns.iter().map(|_| self.new_slot()).collect();
         let columns = table.columns.iter().zip(&slots).map(|((name, base), slot)| RelationColumn {
-            name: (*name).to_string(),
+            // MySQL shows them in capital letters; whoever names them is shown what they have written.
+            name: if self.dialect == crate::Dialect::Mysql { name.to_uppercase() } else { (*name).to_string() },
             ty: match *name {
                 "indkey" | "indoption" | "indclass" | "indcollation" => Type::vector(),
                 "conkey" | "confkey" => Type::array_of(Type::of(Base::Int2)),
@@ -394,6 +395,24 @@ impl Binder<'_> {
                 false => vec![exprs],
             };
             return self.bind_sets_in_from(scope, name, &calls, alias, is_numbered);
+        }
+        if self.dialect == crate::Dialect::Postgres && arguments.is_empty() && !is_numbered {
+            // A function that gives one value is a table of one row: `SELECT * FROM current_schema()`.
+            let name = name.to_lowercase();
+            let bound = self.call(&name, Vec::new())?;
+            let slot = self.new_slot();
+            let alias_name = alias.map_or_else(|| name.clone(), |alias| self.dialect.fold(&alias.name));
+            let column = RelationColumn {
+                name: alias_name.clone(),
+                ty: bound.ty,
+                collation: None,
+                place: Place::Slot(slot),
+                is_hidden: false,
+            };
+            let mut relation = Relation { alias: alias_name, columns: vec![column] };
+            self.alias_of(alias, &mut relation)?;
+            self.add_relation(scope, relation)?;
+            return Ok(Tree::Rows(Box::new(Plan::Map(Box::new(Plan::One), vec![(slot, bound.expr)]))));
         }
         if !name.eq_ignore_ascii_case("generate_series") || !(2..=3).contains(&arguments.len()) {
             let what = format!("function {name} in FROM does not exist");

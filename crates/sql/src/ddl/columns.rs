@@ -150,7 +150,6 @@ impl Ddl<'_> {
         }
         let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
         column.is_nullable &= !is_key;
-        let name = column.name.clone();
         let text = format!("`{}`", before.replace('`', "``"));
         let source = crate::alter::Source::Expression(Some(text), Some(at));
         let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
@@ -168,7 +167,11 @@ impl Ddl<'_> {
         }
         if keys.is_unique {
             let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
-            shape.indexes.push((next, NewIndex { name, is_unique: true, fields: vec![at] }));
+            let index = NewIndex { name: String::new(), is_unique: true, fields: vec![at] };
+            let name = self.free_index_name(&table.name, &index, &shape.columns, |known| {
+                shape.indexes.iter().any(|(_, index)| self.dialect.is_same(&index.name, known))
+            });
+            shape.indexes.push((next, NewIndex { name, ..index }));
         }
         self.reshape(table, shape)?;
         match declared.is_empty() {
