@@ -86,7 +86,7 @@ class Families:
                 yield f"INSERT INTO {name} VALUES({row[0]},{row[1]},{row[2]})"
 
     def null(self):
-        return f"CAST ( NULL AS {'SIGNED' if self.is_mysql else 'INTEGER'} )"
+        return "CAST( NULL AS SIGNED )" if self.is_mysql else "CAST ( NULL AS INTEGER )"
 
     def divide(self, a, b):
         return f"{a} {'DIV' if self.is_mysql else '/'} {b}"

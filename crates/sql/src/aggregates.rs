@@ -88,11 +88,12 @@ pub(crate) fn find(dialect: Dialect, name: &str, is_star: bool) -> Option<Aggreg
         "count" if is_star => Aggregate::CountRows,
         "count" => Aggregate::Count,
         "sum" => Aggregate::Sum,
-        "total" => Aggregate::Total,
+        "total" if dialect == Dialect::Tarantool => Aggregate::Total,
         "avg" => Aggregate::Average,
         "min" => Aggregate::Least,
         "max" => Aggregate::Greatest,
-        "group_concat" | "string_agg" => Aggregate::Concatenate,
+        "group_concat" if dialect != Dialect::Postgres => Aggregate::Concatenate,
+        "string_agg" => Aggregate::Concatenate,
         "bool_and" | "every" => Aggregate::And,
         "bool_or" => Aggregate::Or,
         "bit_and" => Aggregate::BitAnd,
@@ -459,7 +460,7 @@ impl AggregateCall {
         Ok(match self.aggregate {
             Aggregate::CountRows | Aggregate::Count => Value::Int(state.count),
             Aggregate::Total => Value::Double(state.value.as_double().unwrap_or(0.0)),
-            Aggregate::Average if state.count > 0 => self.average(state)?,
+            Aggregate::Average if state.count > 0 => self.average(is_mysql, state)?,
             Aggregate::Concatenate if state.count > 0 => Value::text(state.text.as_str()),
             Aggregate::Concatenate => Value::Null,
             Aggregate::BitAnd if is_mysql && state.count == 0 => Value::Uint(u64::MAX),
@@ -515,7 +516,8 @@ impl AggregateCall {
         })
     }
 
-    fn average(&self, state: &State) -> Result<Value> {
+    /// MySQL's has four digits more than the sum.
+    fn average(&self, is_mysql: bool, state: &State) -> Result<Value> {
         if let Value::Interval(sum) = &state.value {
             return Ok(spread::part_of(sum, state.count));
         }
@@ -535,7 +537,8 @@ impl AggregateCall {
             }
             base => Type::of(base),
         };
-        let value = calculate(Arithmetic::Divide, result, MANNER, &state.value, &Value::Int(state.count))?;
+        let manner = Manner { short_quotients: is_mysql, ..MANNER };
+        let value = calculate(Arithmetic::Divide, result, manner, &state.value, &Value::Int(state.count))?;
         match (&value, self.result.scale) {
             (Value::Decimal(value), scale) if scale > 0 => {
                 Ok(Value::decimal(rounded_to(**value, scale as i32).unwrap_or(**value)))

@@ -55,7 +55,7 @@ const QUOTIENT_DIGITS_MORE: i32 = 4;
 
 fn out_of_range(result: Type) -> Error {
     Error::new(
-        Condition::NumericOutOfRange,
+        Condition::ResultOutOfRange,
         match result.base {
             Base::Integer | Base::Uint8 | Base::Number => "integer is overflowed".to_string(),
             _ => format!("{result} out of range"),
@@ -74,7 +74,7 @@ pub(crate) struct Manner {
 
 /// The result of an operation, of the type that was found for it. Nulls give null.
 ///
-/// Errors: `NumericOutOfRange`, `DivisionByZero`.
+/// Errors: `ResultOutOfRange`, `DivisionByZero`.
 pub(crate) fn calculate(operation: Arithmetic, result: Type, manner: Manner, a: &Value, b: &Value) -> Result<Value> {
     if let (Value::Int(a), Value::Int(b)) = (a, b)
         && let Some(value) = short_way(operation, *a, *b)
@@ -128,6 +128,10 @@ fn of_integers(operation: Arithmetic, result: Type, a: &Value, b: &Value) -> Res
     let (Some(a), Some(b)) = (a.as_integer(), b.as_integer()) else {
         return Err(Error::new(Condition::TypeMismatch, "whole numbers are wanted"));
     };
+    if result.base == Base::Uint8 && operation.is_of_bits() {
+        let value = of_unsigned_bits(operation, a as u64, b as u64);
+        return Value::integer(i128::from(value)).ok_or_else(|| out_of_range(result));
+    }
     let value = match operation {
         Arithmetic::Add => a + b,
         Arithmetic::Subtract => a - b,
@@ -144,6 +148,18 @@ fn of_integers(operation: Arithmetic, result: Type, a: &Value, b: &Value) -> Res
     match (least..=greatest).contains(&value) {
         true => Value::integer(value).ok_or_else(|| out_of_range(result)),
         false => Err(out_of_range(result)),
+    }
+}
+
+/// MySQL's operations of bits: numbers have no sign there, and a shift by 64 or more leaves nothing.
+fn of_unsigned_bits(operation: Arithmetic, a: u64, b: u64) -> u64 {
+    let by = u32::try_from(b).unwrap_or(u32::MAX);
+    match operation {
+        Arithmetic::BitAnd => a & b,
+        Arithmetic::BitOr => a | b,
+        Arithmetic::BitXor => a ^ b,
+        Arithmetic::ShiftLeft => a.checked_shl(by).unwrap_or(0),
+        _ => a.checked_shr(by).unwrap_or(0),
     }
 }
 
@@ -173,12 +189,12 @@ fn of_doubles(operation: Arithmetic, a: &Value, b: &Value) -> Result<Value> {
     };
     match value.is_finite() || !x.is_finite() || !y.is_finite() {
         true => Ok(Value::Double(value)),
-        false => Err(Error::new(Condition::NumericOutOfRange, "double precision out of range")),
+        false => Err(Error::new(Condition::ResultOutOfRange, "double precision out of range")),
     }
 }
 
 fn of_decimals(operation: Arithmetic, manner: Manner, a: &Value, b: &Value) -> Result<Value> {
-    let too_large = || Error::new(Condition::NumericOutOfRange, "decimal out of range");
+    let too_large = || Error::new(Condition::ResultOutOfRange, "decimal out of range");
     let (Some(x), Some(y)) = (a.as_decimal(), b.as_decimal()) else {
         return Err(Error::new(Condition::TypeMismatch, "numbers are wanted"));
     };
@@ -281,7 +297,7 @@ pub(crate) fn root_of(value: Decimal) -> Option<Decimal> {
     from_big(&IBig::from(root), scale + 1).and_then(|root| rounded_to(root, scale))
 }
 
-/// The number with the other sign. Errors: `NumericOutOfRange`.
+/// The number with the other sign. Errors: `ResultOutOfRange`.
 pub(crate) fn negate(result: Type, value: &Value) -> Result<Value> {
     match value {
         Value::Double(value) => Ok(Value::Double(-value)),

@@ -140,6 +140,10 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         },
         Value::Text(text) => match (text.trim().parse::<i128>(), dialect) {
             (Ok(number), _) => Some(number),
+            // Up to the point; into a column it is rounded.
+            (Err(_), Dialect::Mysql) if strictness == Strictness::Explicit => {
+                Some(whole_part(text).parse::<i128>().unwrap_or(0))
+            }
             (Err(_), Dialect::Mysql) => {
                 let number = leading_number(text).parse::<f64>().unwrap_or(0.0);
                 return to_integer(dialect, Value::Double(number), to, strictness);
@@ -177,6 +181,14 @@ fn leading_number(text: &str) -> &str {
         end += 1;
     }
     text[..end].trim_end_matches(['e', 'E', '+', '-'])
+}
+
+/// The digits that a text begins with, and their sign.
+fn whole_part(text: &str) -> &str {
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    &text[..text.len() - digits.len() + count]
 }
 
 fn to_number(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {

@@ -132,6 +132,11 @@ impl Ddl<'_> {
         }
     }
 
+    /// True for CREATE TABLE AS.
+    pub(crate) fn makes_of_query(statement: &ast::Statement) -> bool {
+        matches!(statement, ast::Statement::CreateTable(create) if create.query.is_some())
+    }
+
     /// TRUNCATE: tables that others name rows of go behind those others. Errors: one that is not among them has such rows.
     fn truncate(&self, truncate: &ast::Truncate) -> Result<u64> {
         let mut waiting = Vec::new();
@@ -183,11 +188,6 @@ impl Ddl<'_> {
             }
             waiting = left;
         }
-    }
-
-    /// True for CREATE TABLE AS.
-    pub(crate) fn makes_of_query(statement: &ast::Statement) -> bool {
-        matches!(statement, ast::Statement::CreateTable(create) if create.query.is_some())
     }
 
     /// True if a statement is run as one transaction after another.
@@ -923,7 +923,7 @@ impl Ddl<'_> {
     /// Sequences that fill columns of a table that has gone, and have the names that SERIAL gives them, go with it, unless another table takes numbers of them.
     fn drop_serials(&self, table: &Table) -> Result<()> {
         for column in &table.columns {
-            let name = format!("{}_{}_seq", table.name, column.name);
+            let name = format!("{}_{}_seq", table.space.name(), column.name);
             let named = |default: &Option<String>| {
                 default.as_deref().and_then(|default| crate::catalog::sequence_named_by(self.database, default))
             };
@@ -1029,7 +1029,9 @@ impl Ddl<'_> {
                 Dialect::Mysql => format!("Duplicate key name '{name}'"),
                 Dialect::Postgres => format!("relation \"{name}\" already exists"),
             };
-            return Err(Error::new(Condition::DuplicateObject, message));
+            let condition =
+                if self.dialect == Dialect::Postgres { Condition::DuplicateTable } else { Condition::DuplicateObject };
+            return Err(Error::new(condition, message));
         }
         let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };

@@ -90,6 +90,8 @@ conditions! {
     ColumnCount = "42601", 1136, SqlParserGeneric;
     /// A number is out of the range of its type.
     NumericOutOfRange = "22003", 1264, SqlExecute;
+    /// What an operation gives is out of the range of its type.
+    ResultOutOfRange = "22003", 1690, SqlExecute;
     /// A division by zero.
     DivisionByZero = "22012", 1365, SqlExecute;
     /// Text is no value of the type.

@@ -174,14 +174,14 @@ functions! {
         let value = text(run, &a[0]);
         let count = value.chars().count() as i128;
         let wanted = integer(&a[1])?;
-        let kept = if wanted < 0 { (count + wanted).max(0) } else { wanted.min(count) };
+        let kept = kept_of(run, count, wanted);
         Ok(Value::text(value.chars().take(kept as usize).collect::<String>()))
     };
     "right" (2, 2) TEXT, true, false => |run, a| {
         let value = text(run, &a[0]);
         let count = value.chars().count() as i128;
         let wanted = integer(&a[1])?;
-        let kept = if wanted < 0 { (count + wanted).max(0) } else { wanted.min(count) };
+        let kept = kept_of(run, count, wanted);
         Ok(Value::text(value.chars().skip((count - kept) as usize).collect::<String>()))
     };
     "lpad" (2, 3) TEXT, true, false => |run, a| pad(run, a, true);
@@ -382,6 +382,15 @@ fn refused(what: &str) -> Error {
 
 fn overflow() -> Error {
     Error::new(Condition::NumericOutOfRange, "integer is overflowed")
+}
+
+/// How many characters of so many are kept; a negative number leaves off the end, and in MySQL all.
+fn kept_of(run: &Run<'_>, count: i128, wanted: i128) -> i128 {
+    match wanted < 0 {
+        true if run.dialect == Dialect::Mysql => 0,
+        true => (count + wanted).max(0),
+        false => wanted.min(count),
+    }
 }
 
 fn text(run: &Run<'_>, value: &Value) -> String {

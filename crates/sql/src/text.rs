@@ -9,6 +9,11 @@ use tuple::datetime::{Datetime, Interval, date_of};
 
 /// The value of a type as text.
 pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
+    if let (Dialect::Mysql, Value::Datetime(_), Base::Date) = (dialect, value, ty.base) {
+        let mut text = display(dialect, value);
+        text.truncate(text.find(' ').unwrap_or(text.len()));
+        return text;
+    }
     if dialect != Dialect::Postgres {
         return display(dialect, value);
     }

@@ -304,6 +304,9 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
     if create.materialized || create.temporary {
         return Err(Error::unsupported(if create.materialized { "materialized views" } else { "temporary views" }));
     }
+    if create.if_not_exists && ddl.dialect == Dialect::Postgres {
+        return Err(Error::new(Condition::Syntax, "syntax error at or near \"NOT\""));
+    }
     let name = ddl.dialect.object_name(&create.name)?;
     let known = ddl.database.catalog.space_by_name(&name);
     if let Some(known) = &known {

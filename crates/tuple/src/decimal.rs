@@ -288,6 +288,9 @@ impl fmt::Display for Decimal {
         }
         if self.scale <= 0 {
             f.write_str(&digits)?;
+            if self.coefficient == 0 {
+                return Ok(());
+            }
             return (self.scale..0).try_for_each(|_| f.write_str("0"));
         }
         let scale = self.scale as usize;

@@ -351,7 +351,17 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let value = self.bind(scope, left)?;
         let query = self.elements_of(scope, array, value.ty)?;
-        self.among(vec![value], query, comparison, all)
+        let found = self.among(vec![value], query, comparison, all)?;
+        // Of no array nothing is known. What the statement lists or is given stays plain, so that an index finds it.
+        let mut inner = array;
+        while let ast::Expr::Nested(expr) | ast::Expr::Cast { expr, .. } = inner {
+            inner = expr;
+        }
+        if !all && matches!(inner, ast::Expr::Value(_) | ast::Expr::Array(_)) {
+            return Ok(found);
+        }
+        let is_missing = Expr::IsNull(Box::new(self.bind(scope, array)?.expr));
+        Ok(Expr::Case(vec![(is_missing, Expr::Const(Value::Null))], Box::new(found)))
     }
 
     /// CAST.

@@ -157,6 +157,14 @@ impl Binder<'_> {
                     (Some(collation), _) => Bound { collation: Some(collation).filter(|c| !c.is_binary()), ..value },
                     (None, "c" | "posix" | "default" | "binary") => Bound { collation: None, ..value },
                     (None, other) if self.dialect == Dialect::Mysql && other.starts_with("utf8") => {
+                        // No constant any more, which would be compared as what is beside it.
+                        let value = match value.expr {
+                            Expr::Const(_) => {
+                                let expr = Expr::Cast(Type::TEXT, Strictness::Explicit, Box::new(value.expr));
+                                Bound::new(expr, Type::TEXT)
+                            }
+                            _ => value,
+                        };
                         Bound { collation: self.collation_of(other), ..value }
                     }
                     (None, _) => {
@@ -366,12 +374,21 @@ impl Binder<'_> {
         let is_shown_by_type = bound.ty.is_moment()
             || matches!(bound.ty.base, Base::Interval | Base::Array)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
-        if self.dialect == Dialect::Postgres && to.base == Base::Text && is_shown_by_type {
+        let is_shown_by_type = match self.dialect {
+            Dialect::Postgres => is_shown_by_type,
+            Dialect::Mysql => bound.ty.base == Base::Date,
+            Dialect::Tarantool => false,
+        };
+        if to.base == Base::Text && is_shown_by_type {
             let code = Bound::new(Expr::Const(Value::Int(bound.ty.code())), Type::of(Base::Int8));
             let text = self.call("text_of", vec![bound, code])?;
             return self.cast_to(text, to, strictness);
         }
-        let collation = bound.collation;
+        let is_new_text = to.base == Base::Text && (bound.ty.is_number() || bound.ty.is_moment());
+        let collation = match bound.collation {
+            None if self.dialect == Dialect::Mysql && is_new_text => self.usual_collation(),
+            collation => collation,
+        };
         if bound.ty == to && !matches!(bound.expr, Expr::Param(_)) {
             return Ok(Bound { expr: bound.expr, ty: to, collation });
         }
@@ -458,14 +475,15 @@ impl Binder<'_> {
 
     /// A comparison of two values.
     pub(super) fn compare(&self, comparison: Comparison, a: Bound, b: Bound) -> Result<Expr> {
+        let collation = self.compared_by(&a, &b);
         let (a, b) = self.unify(a, b, comparison.sign())?;
-        let collation = a.collation.or(b.collation);
         Ok(Expr::Compare(comparison, Box::new(a.expr), Box::new(b.expr), collation))
     }
 
     fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
-        let (a, b) = self.unify(self.bind(scope, a)?, self.bind(scope, b)?, "=")?;
-        let collation = a.collation.or(b.collation);
+        let (a, b) = (self.bind(scope, a)?, self.bind(scope, b)?);
+        let collation = self.compared_by(&a, &b);
+        let (a, b) = self.unify(a, b, "=")?;
         Ok(Expr::Same(Box::new(a.expr), Box::new(b.expr), collation))
     }
 
@@ -708,7 +726,7 @@ impl Binder<'_> {
         if operation.is_of_bits() {
             return Ok(match self.dialect {
                 Dialect::Tarantool => Base::Integer,
-                Dialect::Mysql => Base::Int8,
+                Dialect::Mysql => Base::Uint8,
                 Dialect::Postgres if a.is_integer() && b.is_integer() => a.common(b).map_or(Base::Int8, |ty| ty.base),
                 Dialect::Postgres => return Err(self.no_operator(operation.sign(), a, b)),
             });
@@ -793,12 +811,15 @@ impl Binder<'_> {
                 }
                 let mut value = self.bind(scope, expr)?;
                 let mut items = Vec::with_capacity(list.len());
+                let mut collation = None;
                 for item in list {
-                    let (changed, item) = self.unify(value, self.bind(scope, item)?, "=")?;
+                    let item = self.bind(scope, item)?;
+                    collation = collation.or(self.compared_by(&value, &item));
+                    let (changed, item) = self.unify(value, item, "=")?;
                     value = changed;
                     items.push(item.expr);
                 }
-                Ok(Expr::In(Box::new(value.expr), items, value.collation))
+                Ok(Expr::In(Box::new(value.expr), items, collation))
             }
             other => Err(Error::unsupported(format!("'IN {other:?}'"))),
         }
@@ -990,11 +1011,23 @@ impl Binder<'_> {
                 };
                 let condition = self.as_condition(condition)?;
                 let (values, ty) = self.alike(vec![result, otherwise], "IF")?;
+                let collation = values.iter().find_map(|bound| bound.collation.clone());
                 let mut values = values.into_iter().map(|bound| bound.expr);
                 let (Some(result), Some(otherwise)) = (values.next(), values.next()) else {
                     return Err(Error::unsupported(name));
                 };
-                return Ok(Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty));
+                return Ok(Bound {
+                    collation,
+                    ..Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty)
+                });
+            }
+            "nullif" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
+                let (Some(other), Some(value)) = (arguments.pop(), arguments.pop()) else {
+                    return Err(Error::unsupported(name));
+                };
+                let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
+                let null = Expr::Const(Value::Null);
+                return Ok(Bound { expr: Expr::Case(vec![(is_same, null)], Box::new(value.expr)), ..value });
             }
             "min" => return self.call("least", arguments),
             "max" => return self.call("greatest", arguments),
@@ -1044,12 +1077,16 @@ impl Binder<'_> {
             }
         };
         let collation = match function.result {
+            Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
             Returns::Type(_) | Returns::ArrayOf(_) => None,
             _ => arguments.iter().find_map(|argument| argument.collation.clone()),
         };
         let mut exprs = Vec::with_capacity(arguments.len());
         for argument in arguments {
             exprs.push(match argument.ty.base {
+                Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
                 Base::Unknown if !matches!(function.result, Returns::Common) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
                 }

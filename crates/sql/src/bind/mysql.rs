@@ -5,7 +5,7 @@ use super::{Binder, Bound, Scope};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::expr::Expr;
+use crate::expr::{CollationOption, Expr};
 use crate::mysql::assign::{Assigned, Choices};
 use crate::mysql::variables;
 use crate::table::Table;
@@ -229,6 +229,36 @@ impl Binder<'_> {
         self.database.catalog.collation_by_name(crate::mysql::collation_name(name)?)
     }
 
+    /// That of texts that come from no column.
+    pub(super) fn usual_collation(&self) -> CollationOption {
+        self.collation_of("utf8mb4_unicode_ci")
+    }
+
+    /// The collation that two values are compared by: that of a column, before that of what the statement says itself. Bytes have none.
+    pub(super) fn compared_by(&self, a: &Bound, b: &Bound) -> CollationOption {
+        let either = || a.collation.clone().or_else(|| b.collation.clone());
+        if self.dialect != Dialect::Mysql {
+            return either();
+        }
+        let is_said =
+            |bound: &Bound| matches!(bound.expr, Expr::Const(_) | Expr::Param(_)) && bound.collation.is_none();
+        match (is_said(a), is_said(b)) {
+            _ if a.ty.base == Base::Bytes || b.ty.base == Base::Bytes => None,
+            (true, true) if a.ty.base == Base::Text || b.ty.base == Base::Text => self.usual_collation(),
+            (true, _) => b.collation.clone(),
+            (_, true) => a.collation.clone(),
+            (false, false) => either(),
+        }
+    }
+
+    /// The collation of a text that a function makes of its arguments.
+    pub(super) fn collation_of_text(&self, arguments: &[Bound]) -> CollationOption {
+        let is_of_column = |bound: &Bound| bound.ty.base == Base::Text && !matches!(bound.expr, Expr::Const(_));
+        let found = arguments.iter().find_map(|argument| argument.collation.clone());
+        let has_bytes = || arguments.iter().any(|argument| is_of_column(argument) || argument.ty.base == Base::Bytes);
+        found.or_else(|| if has_bytes() { None } else { self.usual_collation() })
+    }
+
     /// A value for a column. Constants are looked at here.
     pub(super) fn assigned_in_mysql(&self, table: &Table, number: usize, bound: Bound) -> Expr {
         let column = &table.columns[number];
@@ -271,4 +301,14 @@ impl Binder<'_> {
         let value = Bound::new(Expr::Const(crate::mysql::assign::implicit(column.ty)), column.ty);
         Ok(self.call("implicit_default", vec![constant(&column.name), is_lenient, value])?.expr)
     }
+}
+
+/// True for functions that take a day as the text that it is shown as.
+pub(super) fn reads_text(name: &str) -> bool {
+    matches!(
+        name,
+        "concat" | "concat_ws" | "left" | "right" | "substr" | "substring" | "mid" | "replace" | "lower" | "lcase" | "upper" | "ucase" | "lpad" | "rpad"
+            | "trim" | "ltrim" | "rtrim" | "reverse" | "repeat" | "length" | "octet_length" | "char_length" | "character_length" | "hex" | "md5" | "sha1"
+            | "sha" | "sha2" | "crc32" | "locate" | "instr" | "quote" | "insert" | "substring_index" | "regexp_replace" | "regexp_like" | "json_quote"
+    )
 }

@@ -616,6 +616,11 @@ impl Binder<'_> {
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         let mut has_sets = is_rollup;
         let bind_one = |expr: &ast::Expr| -> Result<Bound> {
+            if let (Dialect::Postgres, ast::Expr::Value(value)) = (self.dialect, expr)
+                && !matches!(value.value, ast::Value::Number(..) | ast::Value::Placeholder(_))
+            {
+                return Err(Error::new(Condition::Syntax, "non-integer constant in GROUP BY"));
+            }
             // The name of a column of FROM goes before that of the result.
             let found = match expr {
                 ast::Expr::Identifier(_) => match self.bind(scope, expr) {

@@ -343,6 +343,9 @@ impl Binder<'_> {
         if insert.ignore {
             return Ok(OnConflict::Ignore(None));
         }
+        if insert.or.is_some() && self.dialect != Dialect::Tarantool {
+            return Err(Error::new(Condition::Syntax, "syntax error at or near \"OR\""));
+        }
         match insert.or {
             None
             | Some(ast::SqliteOnConflict::Abort | ast::SqliteOnConflict::Fail | ast::SqliteOnConflict::Rollback) => {}
@@ -426,7 +429,9 @@ impl Binder<'_> {
             let number = self.column_of(table, &self.dialect.object_name(name)?)?;
             if found.iter().any(|(other, _)| *other == number) {
                 let what = format!("multiple assignments to same column \"{}\"", table.columns[number].name);
-                return Err(Error::new(Condition::DuplicateColumn, what));
+                let condition =
+                    if self.dialect == Dialect::Postgres { Condition::Syntax } else { Condition::DuplicateColumn };
+                return Err(Error::new(condition, what));
             }
             let value = match value {
                 ast::Expr::Identifier(ident)
