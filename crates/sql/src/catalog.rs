@@ -1220,6 +1220,41 @@ fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
     rows
 }
 
+/// The columns that constraints are about: of a foreign key those that it names.
+fn standard_usage(view: &View<'_>) -> Vec<Vec<Value>> {
+    let (catalog, schema) = schema_names(view);
+    let row = |table: &Table, field: usize, name: &str| {
+        let column = &table.columns[field].name;
+        vec![text(&catalog), text(&schema), text(&table.name), text(column), text(&catalog), text(&schema), text(name)]
+    };
+    let mut rows = Vec::new();
+    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
+        let index = &table.indexes[at];
+        rows.extend(index.parts.iter().map(|(field, ..)| row(&table, *field, &index.name)));
+    }
+    for (table, _, shown) in view.constraints() {
+        match &shown {
+            Shown::Check { name, columns, .. } => {
+                let known = columns.iter().filter(|field| **field < table.columns.len());
+                rows.extend(known.map(|field| row(&table, *field, name)));
+            }
+            Shown::Key { name, parent, .. } => {
+                rows.extend(parent.columns.iter().map(|field| row(&parent.table, *field, name)));
+            }
+        }
+    }
+    rows
+}
+
+/// Tables as `pg_statio_all_tables` and its like have them.
+fn table_statistics(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |table: &Rc<Table>| {
+        let rows = i64::try_from(table.row_count()).unwrap_or(i64::MAX);
+        vec![int(table_number(table.space.id.0)), text("public"), text(&table.name), int(rows)]
+    };
+    view.tables().iter().filter(|table| !view.is_view(table)).map(row).collect()
+}
+
 fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
     let row = |def: Rc<database::SequenceDef>| {
@@ -1334,6 +1369,13 @@ virtuals! {
         table_catalog: Text, table_schema: Text, table_name: Text, view_definition: Text, check_option: Text, is_updatable: Text,
         is_insertable_into: Text,
     ] => standard_views;
+    information_schema.constraint_column_usage [
+        table_catalog: Text, table_schema: Text, table_name: Text, column_name: Text, constraint_catalog: Text, constraint_schema: Text,
+        constraint_name: Text,
+    ] => standard_usage;
+    pg_catalog.pg_statio_all_tables [relid: Int8, schemaname: Text, relname: Text, n_live_tup: Int8] => table_statistics;
+    pg_catalog.pg_stat_all_tables [relid: Int8, schemaname: Text, relname: Text, n_live_tup: Int8] => table_statistics;
+    pg_catalog.pg_stat_user_tables [relid: Int8, schemaname: Text, relname: Text, n_live_tup: Int8] => table_statistics;
     information_schema.referential_constraints [
         constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, unique_constraint_catalog: Text,
         unique_constraint_schema: Text, unique_constraint_name: Text, match_option: Text, update_rule: Text, delete_rule: Text,

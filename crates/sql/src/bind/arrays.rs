@@ -45,7 +45,10 @@ impl Binder<'_> {
         value: Bound,
         declared: &ast::DataType,
     ) -> Result<std::result::Result<Bound, Bound>> {
-        let name = declared.to_string().to_ascii_lowercase();
+        let mut name = declared.to_string().to_ascii_lowercase();
+        if name != "\"char\"" && !name.ends_with(".\"char\"") {
+            name = name.replace('"', "");
+        }
         let name = name.trim_start_matches("pg_catalog.");
         let is_text = matches!(value.ty.base, Base::Text | Base::Unknown);
         let function = match (name, is_text) {
