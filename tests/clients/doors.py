@@ -36,6 +36,10 @@ PACKAGES = {
     "sql-java": ["org.postgresql:postgresql:42.7.4", "com.mysql:mysql-connector-j:9.1.0", "org.mariadb.jdbc:mariadb-java-client:3.5.1"],
     "sql-pdo": [],
     "django": ["Django==5.2.19", "psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
+    "alembic": ["alembic==1.20.1", "SQLAlchemy==2.1.9", "psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
+    "stored-dumps": [],
+    "gorm": ["gorm.io/gorm@v1.31.2", "gorm.io/driver/postgres@v1.6.3", "gorm.io/driver/mysql@v1.6.0"],
+    "orm-node": ["sequelize@6.37.8", "knex@3.3.0", "typeorm@1.1.1", "pg@8.23.1", "mysql2@3.24.6", "reflect-metadata@0.2.2"],
     "tpcc": ["psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
     "sqlalchemy": ["SQLAlchemy==2.1.9", "psycopg[binary]==3.3.9", "PyMySQL==1.2.4"],
 }
@@ -45,9 +49,10 @@ PYTHON_PROGRAMS = {
     "sqlalchemy": ("sqlalchemy_program.py", "py"),
     "django": ("django_program.py", "py"),
     "tpcc": ("tpcc.py", "py"),
+    "alembic": ("alembic_program.py", "py"),
 }
-GO_PROGRAMS = {"go": ("doors_go.go", "rm"), "sql-go": ("sql_go.go", "py")}
-NODE_PROGRAMS = {"ioredis": ("redis_node.js", "r"), "memjs": ("memcached_node.js", "m"), "sql-node": ("sql_node.js", "py")}
+GO_PROGRAMS = {"go": ("doors_go.go", "rm"), "sql-go": ("sql_go.go", "py"), "gorm": ("gorm_go.go", "py")}
+NODE_PROGRAMS = {"ioredis": ("redis_node.js", "r"), "memjs": ("memcached_node.js", "m"), "sql-node": ("sql_node.js", "py"), "orm-node": ("orm_node.js", "py")}
 JAVA_PROGRAMS = {"java": ("Doors.java", "rm"), "sql-java": ("SqlDrivers.java", "py")}
 PHP_PROGRAMS = {"php": ("redis_php.php", "r", ["redis"]), "sql-pdo": ("sql_pdo.php", "py", ["pdo_pgsql", "pdo_mysql"])}
 
@@ -69,6 +74,10 @@ def install(name, directory):
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])
             quietly([str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         found = [str(place / "bin/python"), str(HERE / "redis_python.py")], {}, "r"
+    elif name == "stored-dumps":
+        if not all(shutil.which(program) for program in ("psql", "pg_dump", "pg_restore", "mariadb", "mysqldump", "mysqlimport", "mysqlcheck")):
+            raise CannotInstall("the clients of PostgreSQL and MariaDB are not installed")
+        found = [sys.executable, str(HERE / "dumps_program.py")], {}, "py"
     elif name in PYTHON_PROGRAMS:
         if is_new:
             quietly([sys.executable, "-m", "venv", "--clear", str(place)])

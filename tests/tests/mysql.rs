@@ -370,6 +370,20 @@ fn a_failed_statement_leaves_the_transaction_open() {
     db.ask("rollback to savepoint s");
     assert_eq!(db.ask("commit"), "ok 0 0");
     assert_eq!(other.ask("select id, name from t"), "1,a");
+    // UNLOCK TABLES ends one behind LOCK TABLES only: `mysqldump --single-transaction` begins one and says it.
+    db.ask("begin");
+    db.ask("savepoint s");
+    db.ask("unlock tables");
+    assert_eq!(db.ask("rollback to savepoint s"), "ok 0 0");
+    db.ask("commit");
+    db.ask("set autocommit = 0");
+    db.ask("lock tables t write");
+    db.ask("update t set name = 'l'");
+    db.ask("unlock tables");
+    assert_eq!(other.ask("select name from t"), "l");
+    db.ask("update t set name = 'a'");
+    db.ask("commit");
+    db.ask("set autocommit = 1");
     // Without autocommit a statement opens one, a change of the schema ends it.
     db.ask("set autocommit = 0");
     db.ask("update t set name = 'z'");

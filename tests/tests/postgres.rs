@@ -867,3 +867,18 @@ fn tables_are_truncated_together() {
     assert_eq!(db.ask("truncate p cascade"), "TRUNCATE TABLE");
     assert_eq!(db.ask("select count(*) from c"), "0; SELECT 1");
 }
+
+/// As dumps of PostgreSQL name them.
+#[test]
+fn sequences_are_found_by_their_numbers() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    let made =
+        db.ask("create sequence s; create table t (id integer default nextval('public.s'::regclass) not null, v text)");
+    assert!(!made.contains(": "), "{made}");
+    assert_eq!(db.ask("insert into t (v) values ('a') returning id"), "1; INSERT 0 1");
+    assert_eq!(db.ask("select setval('s'::regclass, 10)"), "10; SELECT 1");
+    assert_eq!(db.ask("insert into t (v) values ('b') returning id"), "11; INSERT 0 1");
+    assert!(db.ask("select nextval(999)").contains("42P01"));
+    assert_eq!(db.ask("select 'integer'::\"regtype\""), "23; SELECT 1");
+}

@@ -84,6 +84,12 @@ fn sequence_number(id: u32) -> i64 {
     SEQUENCES + i64::from(id)
 }
 
+/// The name of the sequence of a number.
+pub(crate) fn sequence_of_number(run: &Run<'_>, number: i64) -> Option<String> {
+    let all = run.database.catalog.sequences();
+    all.iter().map(|sequence| sequence.def()).find(|def| sequence_number(def.id) == number).map(|def| def.name.clone())
+}
+
 fn text(text: &str) -> Value {
     Value::text(text)
 }

@@ -378,6 +378,8 @@ fn value_text(value: &ast::Expr) -> String {
             other => other.to_string(),
         },
         ast::Expr::Identifier(ident) => ident.value.clone(),
+        // SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE.
+        ast::Expr::Interval(interval) => value_text(&interval.value),
         other => other.to_string(),
     }
 }

@@ -100,6 +100,8 @@ pub struct Session {
     pub(crate) user_variables: RefCell<BTreeMap<String, Value>>,
     /// The first number that the last INSERT has got from a sequence.
     pub last_insert_id: Cell<u64>,
+    /// LOCK TABLES was said, and no UNLOCK TABLES since.
+    pub has_locked_tables: Cell<bool>,
     /// Rows that the last statement has changed; -1: it has changed none.
     pub row_count: Cell<i64>,
     /// Rows that the last query has found.
@@ -181,6 +183,7 @@ impl Session {
         self.user_variables.borrow_mut().clear();
         self.warnings.borrow_mut().clear();
         self.last_insert_id.set(0);
+        self.has_locked_tables.set(false);
         self.row_count.set(-1);
         self.found_rows.set(0);
     }

@@ -56,8 +56,13 @@ fn has_no_path(run: &Run<'_>) -> bool {
     path.is_some_and(|path| path.trim().trim_matches('"').is_empty())
 }
 
-/// The sequence of a name, which may be quoted and have a schema before it.
-fn sequence_of(run: &Run<'_>, name: &str) -> Result<Rc<database::Sequence>> {
+/// The sequence of a name, which may be quoted and have a schema before it, or of a number (`nextval('s'::regclass)`).
+fn sequence_of(run: &Run<'_>, named: &Value) -> Result<Rc<database::Sequence>> {
+    let name = match named {
+        Value::Text(name) => name.to_string(),
+        number => catalog::sequence_of_number(run, as_int(number)).unwrap_or_default(),
+    };
+    let name = name.as_str();
     let last = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
     run.database
         .catalog
@@ -158,11 +163,11 @@ crate::functions::alike! {
     "pg_total_relation_size" (1, 1) INT8, true => |run, a| optional_int(catalog::size_of(run, &a[0]));
     "acldefault" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
     "sequence_last_value" (1, 1) INT8, true => |run, a| {
-        let sequence = sequence_of(run, as_text(&a[0]))?;
+        let sequence = sequence_of(run, &a[0])?;
         run.database.check_sequence(run.context, &sequence, database::Privileges::READ)?;
         Ok(Value::Int(sequence.value().unwrap_or(sequence.def().start)))
     };
-    "sequence_is_called" (1, 1) BOOL, true => |run, a| Ok(Value::Bool(sequence_of(run, as_text(&a[0]))?.value().is_some()));
+    "sequence_is_called" (1, 1) BOOL, true => |run, a| Ok(Value::Bool(sequence_of(run, &a[0])?.value().is_some()));
     "regnamespace_number" (1, 1) INT8, true => |_, a| match catalog::schema_number(as_text(&a[0])) {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::new(Condition::UndefinedObject, format!("schema \"{}\" does not exist", as_text(&a[0])))),
@@ -176,7 +181,7 @@ crate::functions::alike! {
         optional(found.map(|link| format!("public.{}", catalog::quoted(&link.sequence.def().name))))
     };
     "setval" (2, 3) INT8, true => |run, a| {
-        let def = sequence_of(run, as_text(&a[0]))?.def();
+        let def = sequence_of(run, &a[0])?.def();
         let wanted = as_int(&a[1]);
         let is_called = !matches!(a.get(2), Some(Value::Bool(false)));
         let last = if is_called { wanted } else { wanted.saturating_sub(def.step) };
@@ -187,7 +192,7 @@ crate::functions::alike! {
         Ok(Value::Int(wanted))
     };
     "nextval" (1, 1) INT8, true => |run, a| {
-        let id = sequence_of(run, as_text(&a[0]))?.def().id;
+        let id = sequence_of(run, &a[0])?.def().id;
         let next = run.database.sequence_next(run.context, id)?;
         if let Some(session) = &run.session {
             session.last_insert_id.set(next as u64);
@@ -207,7 +212,7 @@ crate::functions::alike! {
         }
     };
     "currval" (1, 1) INT8, true => |run, a| {
-        let sequence = sequence_of(run, as_text(&a[0]))?;
+        let sequence = sequence_of(run, &a[0])?;
         sequence.value().map(Value::Int).ok_or_else(|| {
             Error::new(Condition::TransactionState, format!("currval of sequence \"{}\" is not yet defined", sequence.def().name))
         })
@@ -243,7 +248,8 @@ crate::functions::alike! {
         None => text(as_int(&a[0]).to_string()),
     };
     "regtype_number" (1, 1) INT8, true => |_, a| {
-        let wanted = as_text(&a[0]).trim_start_matches("pg_catalog.");
+        let wanted = as_text(&a[0]).replace('"', "");
+        let wanted = wanted.trim_start_matches("pg_catalog.");
         let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
         found.map(|known| Value::Int(known.0)).ok_or_else(|| {
             Error::new(Condition::UndefinedObject, format!("type \"{wanted}\" does not exist"))

@@ -18,7 +18,8 @@ impl Work<'_> {
     pub(super) fn control(&mut self, control: &Control, params: &[Value]) -> Result<(), Error> {
         match control {
             Control::Begin(modes) => {
-                // An open transaction is committed.
+                // An open transaction is committed, and the locks of tables end.
+                self.session.has_locked_tables.set(false);
                 self.end_transaction(true)?;
                 let next = self.state.next_modes.take();
                 let modes = Modes {
@@ -46,10 +47,13 @@ impl Work<'_> {
                 forget(self.state);
                 Ok(())
             }
-            Control::Nothing(what) => {
-                // LOCK TABLES ends a transaction, as in MySQL.
-                if *what == "LOCK TABLES" { self.end_transaction(true) } else { Ok(()) }
+            Control::Nothing("LOCK TABLES") => {
+                self.session.has_locked_tables.set(true);
+                self.end_transaction(true)
             }
+            // Without LOCK TABLES before it, it leaves a transaction alone: `mysqldump --single-transaction` begins with both.
+            Control::Nothing("UNLOCK TABLES") if self.session.has_locked_tables.take() => self.end_transaction(true),
+            Control::Nothing(_) => Ok(()),
             _ => Err(Error::new(Condition::Unsupported, "This statement is not supported")),
         }
     }

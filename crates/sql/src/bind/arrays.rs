@@ -50,6 +50,11 @@ impl Binder<'_> {
             name = name.replace('"', "");
         }
         let name = name.trim_start_matches("pg_catalog.");
+        // TypeORM quotes it. `"char"` is another type than `char`.
+        let name = match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            Some(inner) if inner != "char" => inner,
+            _ => name,
+        };
         let is_text = matches!(value.ty.base, Base::Text | Base::Unknown);
         let function = match (name, is_text) {
             ("regclass", true) => "regclass_number",
