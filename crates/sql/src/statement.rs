@@ -504,9 +504,14 @@ impl Sql {
             Work::Schema(statement) => {
                 let ddl = Ddl { database, context, dialect: prepared.dialect };
                 let is_temporary = self.is_temporary(database, context, prepared.dialect, statement);
+                let hidden = match is_temporary && context.is_in_txn() {
+                    true => self.hide(database, prepared.dialect, statement)?,
+                    false => None,
+                };
                 let rows = match context.is_in_txn() {
                     // Its rows are found by the transaction that is open.
                     true if is_temporary && Ddl::makes_of_query(statement) => crate::views::run(&ddl, statement)?,
+                    true if hidden.is_some() => hidden.unwrap_or_default(),
                     true if is_temporary => database
                         .beside(context, || self.in_txn(database, context, || crate::views::run(&ddl, statement)))?,
                     true => self.in_savepoint(database, context, || crate::views::run(&ddl, statement))?,

@@ -38,6 +38,8 @@ pub(crate) struct Temporary {
     pub(crate) on_commit: OnCommit,
     /// The open transaction has made it: it goes if that is rolled back.
     pub(crate) is_new: bool,
+    /// The open transaction, which may have used it, has dropped it: it goes when that ends.
+    pub(crate) is_gone: bool,
 }
 
 /// The name in the catalog of what a session calls so.
@@ -103,7 +105,36 @@ impl Sql {
             return None;
         }
         let space = database.catalog.space_by_name(&own_name(self.speaking.get(), name))?;
-        space.def().is_session.then_some(space)
+        (space.def().is_session && self.owns(&space)).then_some(space)
+    }
+
+    /// DROP TABLE of temporary tables within a transaction: nobody finds them any more. None: it is another statement.
+    pub(crate) fn hide(
+        &self,
+        database: &Database,
+        dialect: Dialect,
+        statement: &ast::Statement,
+    ) -> Result<Option<u64>> {
+        let ast::Statement::Drop { object_type: ObjectType::Table, names, if_exists, .. } = statement else {
+            return Ok(None);
+        };
+        let mut hidden = Vec::new();
+        for name in names {
+            let name = dialect.object_name(name)?;
+            match self.own_space(database, &name) {
+                Some(space) => hidden.push(space.id),
+                None if *if_exists => {}
+                None => {
+                    let what = format!("Unknown table '{name}'");
+                    return Err(Error::new(Condition::UndefinedTable, what).mysql(1051));
+                }
+            }
+        }
+        if let Some(session) = self.session(self.speaking.get()) {
+            let mut tables = session.temporary.borrow_mut();
+            tables.iter_mut().filter(|table| hidden.contains(&table.id)).for_each(|table| table.is_gone = true);
+        }
+        Ok(Some(hidden.len() as u64))
     }
 
     /// False for temporary tables of other sessions.
@@ -114,7 +145,7 @@ impl Sql {
     /// True for temporary tables of the session that speaks.
     pub(crate) fn owns(&self, space: &Space) -> bool {
         let session = self.sessions.borrow().get(&self.speaking.get()).cloned();
-        session.is_some_and(|session| session.temporary.borrow().iter().any(|own| own.id == space.id))
+        session.is_some_and(|session| session.temporary.borrow().iter().any(|own| own.id == space.id && !own.is_gone))
     }
 
     /// True if a change of the schema is about temporary tables of the session alone: the open transaction goes on beside it.
@@ -165,6 +196,7 @@ impl Sql {
         for table in tables {
             let Some(space) = database.catalog.space(table.id) else { continue };
             match (is_committed, table.on_commit) {
+                _ if table.is_gone => self.drop_own(database, context, &space)?,
                 (true, OnCommit::Drop) => self.drop_own(database, context, &space)?,
                 (false, _) if table.is_new => self.drop_own(database, context, &space)?,
                 (true, OnCommit::DeleteRows) if !space.rows.is_empty() => database.truncate(context, &space)?,
@@ -232,7 +264,12 @@ impl Ddl<'_> {
             Some(ast::OnCommit::DeleteRows) => OnCommit::DeleteRows,
             _ => OnCommit::Keep,
         };
-        tables.push(Temporary { id: SpaceId(id as u32), on_commit, is_new: self.dialect == Dialect::Postgres });
+        tables.push(Temporary {
+            id: SpaceId(id as u32),
+            on_commit,
+            is_new: self.dialect == Dialect::Postgres,
+            is_gone: false,
+        });
         Ok(())
     }
 

@@ -611,12 +611,13 @@ impl Work<'_> {
         }
         if !commits {
             self.database.abandon(self.context);
-            return Ok(());
+            return self.sql.after_transaction(self.database, self.context, false);
         }
         let done = self.database.commit(self.context);
         if done.is_err() && self.context.is_in_txn() {
             self.database.abandon(self.context);
         }
+        self.sql.after_transaction(self.database, self.context, done.is_ok())?;
         Ok(done?)
     }
 }
