@@ -882,3 +882,73 @@ fn sequences_are_found_by_their_numbers() {
     assert!(db.ask("select nextval(999)").contains("42P01"));
     assert_eq!(db.ask("select 'integer'::\"regtype\""), "23; SELECT 1");
 }
+
+#[test]
+fn sequences_are_altered() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create sequence q start with 5");
+    assert_eq!(db.ask("select nextval('q')"), "5; SELECT 1");
+    assert_eq!(db.ask("alter sequence q restart with 100 increment by 10"), "ALTER SEQUENCE");
+    assert_eq!(db.ask("select nextval('q'), nextval('q')"), "100,110; SELECT 1");
+    assert_eq!(db.ask("alter sequence if exists public.q restart; select nextval('q')"), "ALTER SEQUENCE; 5; SELECT 1");
+    assert_eq!(
+        db.ask("alter sequence q minvalue -3 maxvalue 7 start -3 restart cycle cache 1; select nextval('q')"),
+        "ALTER SEQUENCE; -3; SELECT 1"
+    );
+    assert_eq!(db.ask("select nextval('q'); select nextval('q')"), "7; SELECT 1; -3; SELECT 1");
+    assert_eq!(
+        db.ask("alter sequence q no cycle no maxvalue; alter sequence q rename to r"),
+        "ALTER SEQUENCE; ALTER TABLE"
+    );
+    assert_eq!(db.ask("select nextval('r')"), "7; SELECT 1");
+    assert!(db.ask("alter sequence q restart").starts_with("42P01"));
+    assert_eq!(db.ask("alter sequence if exists q restart"), "ALTER SEQUENCE");
+    assert!(db.ask("alter sequence r restart with -9").starts_with("22023"));
+    assert!(db.ask("alter sequence r increment 0").starts_with("22023"));
+    assert!(db.ask("alter sequence r minvalue 9 maxvalue 3").starts_with("22023"));
+    assert!(db.ask("alter sequence r restart with 99999999999999999999").starts_with("22023"));
+    assert!(db.ask("alter sequence r nonsense 3").starts_with("42601"));
+    assert!(db.ask("alter sequence r restart with").starts_with("42601"));
+    db.ask("create table t (id serial primary key, a int default nextval('r'))");
+    assert!(db.ask("alter sequence r rename to s").starts_with("0A000"));
+    assert_eq!(
+        db.ask("alter sequence t_id_seq restart with 50; insert into t (a) values (1) returning id"),
+        "ALTER SEQUENCE; 50; INSERT 0 1"
+    );
+}
+
+#[test]
+fn tables_are_made_like_others() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id serial primary key, a text not null default 'x' unique, b int check (b > 0))");
+    db.ask("create index by_b on t (b); comment on column t.a is 'of a'; insert into t (b) values (1)");
+    let shape = |db: &mut Postgres, name: &str| {
+        let indexes =
+            format!("select string_agg(indexname, ',' order by indexname) from pg_indexes where tablename = '{name}'");
+        let comment = format!("select col_description('{name}'::regclass, 2)");
+        format!("{}; {}", db.ask(&indexes), db.ask(&comment))
+    };
+    assert_eq!(db.ask("create table p (like t)"), "CREATE TABLE");
+    assert_eq!(shape(&mut db, "p"), "null; SELECT 1; null; SELECT 1");
+    assert!(db.ask("insert into p (id, b) values (1, 1)").starts_with("23502"));
+    assert_eq!(db.ask("insert into p (id, a, b) values (1, 'y', -1), (1, 'y', -1)"), "INSERT 0 2");
+    assert_eq!(db.ask("create table w (LIKE public.t INCLUDING ALL)"), "CREATE TABLE");
+    assert_eq!(shape(&mut db, "w"), "w_a_key,w_b_idx,w_pkey; SELECT 1; of a; SELECT 1");
+    assert_eq!(db.ask("insert into w (b) values (5) returning *"), "1,x,5; INSERT 0 1");
+    assert!(db.ask("insert into w (a, b) values ('z', -5)").starts_with("23514"));
+    assert!(db.ask("insert into w (a, b) values ('x', 5)").starts_with("23505"));
+    assert_eq!(db.ask("drop table w; insert into t (a, b) values ('n', 2)"), "DROP TABLE; INSERT 0 1");
+    assert!(db.ask("insert into t (a, b) values ('m', -2)").starts_with("23514"));
+    assert_eq!(db.ask("create table d (like t including all excluding indexes excluding comments)"), "CREATE TABLE");
+    assert_eq!(shape(&mut db, "d"), "null; SELECT 1; null; SELECT 1");
+    assert_eq!(db.ask("insert into d (b) values (7), (8) returning id, a"), "1,x; 2,x; INSERT 0 2");
+    assert_eq!(
+        db.ask("create table i (like d including indexes); insert into i values (1, 'a', 2)"),
+        "CREATE TABLE; INSERT 0 1"
+    );
+    assert!(db.ask("create table e (like nosuch including all)").starts_with("42P01"));
+    assert!(db.ask("create table e (like t including nonsense)").starts_with("42601"));
+    assert!(db.ask("create table t (like d)").starts_with("42P07"));
+}

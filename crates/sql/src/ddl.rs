@@ -2,6 +2,11 @@
 
 mod columns;
 mod copies;
+mod likes;
+mod sequences;
+
+pub(crate) use likes::respell as respell_likes;
+pub(crate) use sequences::{is_alter as is_alter_sequence, respell as respell_sequences};
 
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
@@ -284,7 +289,8 @@ impl Ddl<'_> {
             Some(ast::CreateTableLikeKind::Plain(like)) if create.query.is_none() => {
                 return self.create_like(create, &name, &like.name);
             }
-            Some(_) => return Err(Error::unsupported("CREATE TABLE (LIKE ...)")),
+            Some(ast::CreateTableLikeKind::Parenthesized(like)) => return self.create_like_with(create, &name, like),
+            Some(_) => return Err(Error::unsupported("CREATE TABLE LIKE with more than that")),
             None => {}
         }
         if let Some(query) = &create.query {
@@ -1092,6 +1098,9 @@ impl Ddl<'_> {
     fn alter_table(&self, alter: &ast::AlterTable) -> Result<u64> {
         if alter.operations.iter().all(|operation| matches!(operation, AlterTableOperation::OwnerTo { .. })) {
             return Ok(0);
+        }
+        if let Some(count) = self.alter_sequence(alter)? {
+            return Ok(count);
         }
         for operation in &alter.operations {
             let table = match self.table(&alter.name) {

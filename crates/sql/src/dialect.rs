@@ -57,8 +57,10 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 
 /// Spells statements of PostgreSQL as the parser wants them: options of COPY are `true` and `false`, not `on` and `off`; what is said behind statements that
 /// have nothing to do here is left out.
-fn respell(tokens: &mut [TokenWithSpan]) {
+fn respell(tokens: &mut Vec<TokenWithSpan>) {
     leave_out_ownership(tokens);
+    crate::ddl::respell_sequences(tokens);
+    crate::ddl::respell_likes(tokens);
     leave_out_sequence_names(tokens);
     leave_out_operator_schemas(tokens);
     let word_of = |token: &Token| match token {

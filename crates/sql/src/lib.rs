@@ -98,6 +98,11 @@ pub fn shown_column<'a>(column: &'a Column, database: &str) -> std::borrow::Cow<
     }
 }
 
+/// True for the name of a zone of time.
+pub fn is_time_zone(name: &str) -> bool {
+    name.len() < 100 && postgres_functions::zone(name, true).is_ok()
+}
+
 /// Text as a value of a type. Errors: it is none.
 pub fn parse_value(dialect: Dialect, text: &str, ty: Type) -> Result<Value> {
     cast::cast(dialect, Value::text(text), ty, cast::Strictness::Explicit)

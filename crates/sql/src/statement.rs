@@ -894,6 +894,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::CreateTable(_) => "CREATE TABLE",
         ast::Statement::CreateView(_) => "CREATE VIEW",
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
+        ast::Statement::AlterTable(alter) if crate::ddl::is_alter_sequence(alter) => "ALTER SEQUENCE",
         ast::Statement::AlterTable(_) => "ALTER TABLE",
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
         ast::Statement::CreateSequence { .. } => "CREATE SEQUENCE",
