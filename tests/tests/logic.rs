@@ -190,7 +190,7 @@ impl DB for Mysql {
 }
 
 /// Runs all scripts of a folder over one connection.
-fn run<D: DB + Send + 'static>(folder: &str, client: D) {
+fn run<D: DB<ColumnType = DefaultColumnType> + Send + 'static>(folder: &str, client: D) {
     let mut names: Vec<_> = std::fs::read_dir(root().join("tests/sql/slt").join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())

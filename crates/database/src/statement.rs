@@ -335,7 +335,7 @@ impl Database {
             None => shown(&operation, space, &change),
         };
         let is_logged =
-            !def.is_temporary && !(space.is_system() && self.is_about_session(space, old.as_ref(), new.as_ref()));
+            !(def.is_temporary || space.is_system() && self.is_about_session(space, old.as_ref(), new.as_ref()));
         let log = is_logged.then_some((kind, def.group_id));
         self.record(context, Statement { space: Rc::clone(space), change, effect: None }, log, |out, change| {
             encode_write(out, space, change, blind.as_deref());

@@ -15,9 +15,9 @@ pub fn run(input: &[u8]) {
     let admin = Rc::new(database.admin_context());
     let sql = Sql::of(&database);
     let create = "create table t (id int primary key, name text)";
-    let table = sql.prepare(&database, dialect, create, &[]).expect("a table is made");
+    let table = sql.prepare(&database, &admin, dialect, create, &[]).expect("a table is made");
     sql.run(&database, &admin, &table, &[], &mut |_| Ok(())).expect("a table is made");
-    match sql.prepare(&database, dialect, text, &[]) {
+    match sql.prepare(&database, &admin, dialect, text, &[]) {
         Ok(prepared) => assert!(prepared.columns().len() <= 4000 && prepared.params().len() <= sql::PARAMETERS_MAX),
         Err(error) => assert!(!error.to_string().is_empty(), "an error has words"),
     }

@@ -41,6 +41,9 @@ struct Groups {
     sets: Option<(Vec<Vec<bool>>, Slot)>,
 }
 
+/// Places, and what is computed for each.
+type Computed = Vec<(Slot, Expr)>;
+
 impl Binder<'_> {
     /// A query, inside of another one perhaps.
     pub(super) fn bind_query(&self, query: &ast::Query, parent: Option<&Scope<'_>>) -> Result<Query> {
@@ -764,7 +767,7 @@ impl Binder<'_> {
         grouped: &Groups,
         calls: &mut Vec<AggregateCall>,
         Behind { columns, having, order, windows, sets }: Behind<'_>,
-    ) -> Result<(Vec<(Slot, Expr)>, Vec<(Slot, Expr)>)> {
+    ) -> Result<(Computed, Computed)> {
         let groups = &grouped.all;
         let group_slots: Vec<(Slot, Expr)> = groups.iter().map(|group| (self.new_slot(), group.expr.clone())).collect();
         let rows = match tree {
