@@ -55,6 +55,15 @@ struct Model {
 
 struct Refused;
 
+/// What a foreign key has happen to a row.
+#[derive(Clone, Copy)]
+enum Change {
+    Put(Row),
+    Delete,
+    /// Of the row as it is by then.
+    Set(usize, Option<u64>),
+}
+
 impl Model {
     fn names(&self, key: &KeyOf, value: u64) -> Vec<u64> {
         let rows = self.tables[key.child].values();
@@ -67,10 +76,18 @@ impl Model {
 
     /// One change of a row and all that follows.
     fn change(&mut self, keys: &[KeyOf], table: usize, key: u64, new: Option<Row>) -> Result<(), Refused> {
-        let mut queue = VecDeque::from([(table, key, new)]);
+        let mut queue = VecDeque::from([(table, key, new.map_or(Change::Delete, Change::Put))]);
         let mut put_off = Vec::new();
-        while let Some((table, key, new)) = queue.pop_front() {
+        while let Some((table, key, change)) = queue.pop_front() {
             let old = self.tables[table].get(&key).copied();
+            let new = match (change, old) {
+                (Change::Put(row), _) => Some(row),
+                (Change::Delete, _) => None,
+                (Change::Set(1, to), Some(row)) => Some((row.0, to, row.2)),
+                (Change::Set(_, to), Some(row)) => Some((row.0, row.1, to)),
+                // Another key has taken it away meanwhile.
+                (Change::Set(..), None) => continue,
+            };
             let unique = |row: &Row, other: &Row| row.1.is_some() && row.1 == other.1 && row.0 != other.0;
             if let Some(new) = new {
                 if table == PARENTS && self.tables[table].values().any(|other| unique(&new, other)) {
@@ -99,21 +116,12 @@ impl Model {
                     "no_action" => put_off.push((*one, Some(value))),
                     _ => {
                         for key in named {
-                            let Some(row) = self.tables[one.child].get(&key).copied() else { continue };
-                            let to = match (action, new) {
-                                ("cascade", None) => {
-                                    queue.push_back((one.child, key, None));
-                                    continue;
-                                }
-                                ("cascade", Some(new)) => field(&new, one.foreign),
-                                _ => None,
+                            let change = match (action, new) {
+                                ("cascade", None) => Change::Delete,
+                                ("cascade", Some(new)) => Change::Set(one.local, field(&new, one.foreign)),
+                                _ => Change::Set(one.local, None),
                             };
-                            let mut row = row;
-                            match one.local {
-                                1 => row.1 = to,
-                                _ => row.2 = to,
-                            }
-                            queue.push_back((one.child, key, Some(row)));
+                            queue.push_back((one.child, key, change));
                         }
                     }
                 }
