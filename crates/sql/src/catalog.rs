@@ -4,6 +4,13 @@
 
 mod absent;
 mod depends;
+mod standard;
+
+pub(crate) use standard::{check_clauses, key_usage, references};
+use standard::{
+    standard_checks, standard_columns, standard_constraints, standard_keys, standard_references, standard_schemas,
+    standard_sequences, standard_tables, standard_usage, standard_views,
+};
 
 use crate::dialect::Dialect;
 use crate::run::Run;
@@ -924,14 +931,6 @@ fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     view.views().into_iter().map(row).collect()
 }
 
-fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let row = |(table, query): (Rc<Table>, String)| {
-        vec![text(&catalog), text(&schema), text(&table.name), text(&query), text("NONE"), text("NO"), text("NO")]
-    };
-    view.views().into_iter().map(row).collect()
-}
-
 /// The query of a view, by its number.
 pub(crate) fn describe_view(run: &Run<'_>, number: i64) -> Option<String> {
     let view = View::of(run);
@@ -979,279 +978,6 @@ fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// The name of the catalog, and of the schema of all tables.
-fn schema_names(view: &View<'_>) -> (String, String) {
-    (database_name(view), "public".to_string())
-}
-
-fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let row = |table: Rc<Table>| {
-        vec![
-            text(&catalog),
-            text(&schema),
-            text(&table.name),
-            text(if view.is_view(&table) { "VIEW" } else { "BASE TABLE" }),
-            text(""),
-            text(if view.is_view(&table) { "NO" } else { "YES" }),
-            text("NO"),
-            int(table.row_count() as i64),
-            text("utf8mb4_general_ci"),
-            text(""),
-            Value::Null,
-        ]
-    };
-    view.tables().into_iter().map(row).collect()
-}
-
-fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let mut rows = Vec::new();
-    for table in view.tables() {
-        for (number, at) in columns_of(&table) {
-            let column = &table.columns[at];
-            let of_type = type_number(column.ty);
-            let shown = format_type(of_type, -1);
-            let udt = PG_TYPES.iter().find(|known| known.0 == of_type).map_or("", |known| known.1);
-            let (precision, scale) = match column.ty.base {
-                Base::Int2 | Base::Int1 => (int(16), int(0)),
-                Base::Int4 => (int(32), int(0)),
-                Base::Int8 | Base::Integer | Base::Uint8 => (int(64), int(0)),
-                Base::Double => (int(53), Value::Null),
-                Base::Decimal if column.ty.length > 0 => {
-                    (int(i64::from(column.ty.length)), int(i64::from(column.ty.scale)))
-                }
-                _ => (Value::Null, Value::Null),
-            };
-            let radix = match column.ty.base {
-                Base::Decimal => int(10),
-                _ if precision.is_null() => Value::Null,
-                _ => int(2),
-            };
-            let length = match (column.ty.base, column.ty.length) {
-                (Base::Text, length) if length > 0 => int(i64::from(length)),
-                _ => Value::Null,
-            };
-            let is_key = |unique: bool| {
-                table.indexes.iter().any(|index| {
-                    index.parts.first().is_some_and(|(field, ..)| *field == at)
-                        && (index.id.0 == 0) != unique
-                        && index.is_unique
-                })
-            };
-            let key = if is_key(false) {
-                "PRI"
-            } else if is_key(true) {
-                "UNI"
-            } else {
-                ""
-            };
-            rows.push(vec![
-                text(&catalog),
-                text(&schema),
-                text(&table.name),
-                text(&column.name),
-                int(number),
-                default_of(view, &table, at).map_or(Value::Null, |default| text(&default)),
-                text(if column.is_nullable { "YES" } else { "NO" }),
-                text(&shown),
-                length.clone(),
-                length,
-                precision,
-                radix,
-                scale,
-                if column.ty.is_moment() { int(6) } else { Value::Null },
-                Value::Null,
-                text(udt),
-                text("NO"),
-                Value::Null,
-                text("NEVER"),
-                text("YES"),
-                text(&shown),
-                text(key),
-                text(""),
-                text(""),
-                Value::Null,
-                Value::Null,
-                text(&catalog),
-                text("pg_catalog"),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                text("NO"),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                text(&number.to_string()),
-                text("NO"),
-            ]);
-        }
-    }
-    rows
-}
-
-fn standard_schemas(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    ["information_schema", "pg_catalog", &schema]
-        .iter()
-        .map(|name| vec![text(&catalog), text(name), text("postgres"), text("utf8mb4"), text("utf8mb4_general_ci")])
-        .collect()
-}
-
-fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique);
-    let row = |(table, at): (Rc<Table>, usize)| {
-        let index = &table.indexes[at];
-        let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
-        vec![
-            text(&catalog),
-            text(&schema),
-            text(&index.name),
-            text(&catalog),
-            text(&schema),
-            text(&table.name),
-            text(kind),
-            text("NO"),
-            text("NO"),
-            text("YES"),
-        ]
-    };
-    let mut rows: Vec<Vec<Value>> = unique.map(row).collect();
-    for (table, _, shown) in view.constraints() {
-        let kind = if matches!(shown, Shown::Check { .. }) { "CHECK" } else { "FOREIGN KEY" };
-        let mut row = vec![text(&catalog), text(&schema), text(shown.name()), text(&catalog), text(&schema)];
-        row.extend([text(&table.name), text(kind), text("NO"), text("NO"), text("YES")]);
-        rows.push(row);
-    }
-    rows
-}
-
-/// `referential_constraints`.
-pub(crate) fn references(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
-    let mut rows = Vec::new();
-    for (table, _, shown) in view.constraints() {
-        let Shown::Key { name, parent, on_delete, on_update, .. } = &shown else { continue };
-        let index = parent.index.as_ref().map_or(Value::Null, |(_, name)| text(name));
-        rows.push(vec![
-            text(catalog),
-            schema.clone(),
-            text(name),
-            text(catalog),
-            schema.clone(),
-            index,
-            text("NONE"),
-            text(words_of(*on_update)),
-            text(words_of(*on_delete)),
-            text(&table.name),
-            text(&parent.table.name),
-        ]);
-    }
-    rows
-}
-
-/// The rows of `key_column_usage` that foreign keys have.
-pub(crate) fn key_usage(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
-    let mut rows = Vec::new();
-    for (table, _, shown) in view.constraints() {
-        let Shown::Key { name, columns, parent, .. } = &shown else { continue };
-        for ((column, foreign), number) in columns.iter().zip(&parent.columns).zip(1..) {
-            rows.push(vec![
-                text(catalog),
-                schema.clone(),
-                text(name),
-                text(catalog),
-                schema.clone(),
-                text(&table.name),
-                text(&table.columns[*column].name),
-                int(number),
-                int(number),
-                schema.clone(),
-                text(&parent.table.name),
-                text(&parent.table.columns[*foreign].name),
-            ]);
-        }
-    }
-    rows
-}
-
-/// `check_constraints`.
-pub(crate) fn check_clauses(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
-    let checks = view.constraints().into_iter().filter_map(|(_, _, shown)| match shown {
-        Shown::Check { name, text: clause, .. } => {
-            Some(vec![text(catalog), schema.clone(), text(&name), text(&format!("({clause})"))])
-        }
-        Shown::Key { .. } => None,
-    });
-    checks.collect()
-}
-
-fn standard_references(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    references(view, &catalog, &text(&schema))
-}
-
-fn standard_checks(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    check_clauses(view, &catalog, &text(&schema))
-}
-
-fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let mut rows = Vec::new();
-    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
-        let index = &table.indexes[at];
-        for ((field, ..), number) in index.parts.iter().zip(1..) {
-            rows.push(vec![
-                text(&catalog),
-                text(&schema),
-                text(&index.name),
-                text(&catalog),
-                text(&schema),
-                text(&table.name),
-                text(&table.columns[*field].name),
-                int(number),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-            ]);
-        }
-    }
-    rows.extend(key_usage(view, &catalog, &text(&schema)));
-    rows
-}
-
-/// The columns that constraints are about: of a foreign key those that it names.
-fn standard_usage(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let row = |table: &Table, field: usize, name: &str| {
-        let column = &table.columns[field].name;
-        vec![text(&catalog), text(&schema), text(&table.name), text(column), text(&catalog), text(&schema), text(name)]
-    };
-    let mut rows = Vec::new();
-    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
-        let index = &table.indexes[at];
-        rows.extend(index.parts.iter().map(|(field, ..)| row(&table, *field, &index.name)));
-    }
-    for (table, _, shown) in view.constraints() {
-        match &shown {
-            Shown::Check { name, columns, .. } => {
-                let known = columns.iter().filter(|field| **field < table.columns.len());
-                rows.extend(known.map(|field| row(&table, *field, name)));
-            }
-            Shown::Key { name, parent, .. } => {
-                rows.extend(parent.columns.iter().map(|field| row(&parent.table, *field, name)));
-            }
-        }
-    }
-    rows
-}
-
 /// Tables as `pg_statio_all_tables` and its like have them.
 fn table_statistics(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |table: &Rc<Table>| {
@@ -1259,24 +985,6 @@ fn table_statistics(view: &View<'_>) -> Vec<Vec<Value>> {
         vec![int(table_number(table.space.id.0)), text("public"), text(&table.name), int(rows)]
     };
     view.tables().iter().filter(|table| !view.is_view(table)).map(row).collect()
-}
-
-fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    let row = |def: Rc<database::SequenceDef>| {
-        vec![
-            text(&catalog),
-            text(&schema),
-            text(&def.name),
-            text("bigint"),
-            text(&def.start.to_string()),
-            text(&def.min.to_string()),
-            text(&def.max.to_string()),
-            text(&def.step.to_string()),
-            text(if def.is_cyclic { "YES" } else { "NO" }),
-        ]
-    };
-    shown_sequences(view).into_iter().map(row).collect()
 }
 
 virtuals! {
