@@ -437,7 +437,8 @@ impl Manifest {
         if self.witness.is_none() {
             let path = witness::path(&self.dir);
             self.files.create_dir_all(&self.dir).map_err(LsmError::io("making", &self.dir))?;
-            let known = witness::read(&*self.files, &self.dir)?;
+            // One that cannot be read is made anew by who starts by force; all others have been refused.
+            let known = witness::read(&*self.files, &self.dir).ok().flatten();
             let mut opened = Witness::open(&*self.files, &self.dir, now).map_err(LsmError::io("opening", &path))?;
             if let Some(open) = self.open.as_ref().filter(|_| known.is_some_and(|known| known.number < now.number)) {
                 // The end of a life came between the file's name and its confirmation. What is appended to it may be torn, and so may nothing of
