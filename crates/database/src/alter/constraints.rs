@@ -12,6 +12,7 @@ use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
 use crate::foreign_keys::parent_missing;
 use crate::session::Context;
+use crate::session_spaces::is_of_session;
 use crate::time_share::TimeShare;
 use runtime::fiber::{self, Wake};
 use std::rc::Rc;
@@ -82,6 +83,9 @@ pub(super) fn check_def(
         }
         if !function.is_deterministic {
             return refuse("constraint function must be deterministic");
+        }
+        if is_of_session(function.id, &function.name) && !def.is_session {
+            return refuse("constraint function is of a temporary table");
         }
     }
     for key in &new.foreign_keys {

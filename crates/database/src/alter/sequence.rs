@@ -8,6 +8,7 @@ use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
 use crate::session::Context;
+use crate::session_spaces::is_of_session;
 use crate::txn::Effect;
 use std::rc::Rc;
 use tuple::msgpack::Reader;
@@ -84,6 +85,10 @@ pub(super) fn on_sequence(
             return Err(Error::new(ErrorCode::NoSuchSequence, &[&def.name]));
         };
         let before = sequence.def();
+        if is_of_session(def.id, &def.name) != is_of_session(def.id, &before.name) && !context.origin.is_replay() {
+            let why = "the name and the number are those of sequences of temporary tables";
+            return Err(Error::new(ErrorCode::AlterSequence, &[&before.name, &why]));
+        }
         check_change(database, context, Privileges::ALTER, ObjectType::Sequence, def.id, before.owner, &before.name)?;
         check_given_owner(
             database,
@@ -180,6 +185,11 @@ pub(super) fn on_space_sequence(
     check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     if new.is_some() && !context.origin.is_replay() {
         check_attached(database, context, &sequence, is_generated)?;
+        let def = sequence.def();
+        if is_of_session(def.id, &def.name) && !space.def().is_session {
+            let why = format!("the sequence '{}' is of a temporary table", def.name);
+            return Err(Error::new(ErrorCode::AlterSpace, &[&space.name(), &why]));
+        }
     }
     if new.is_some() && !context.origin.is_replay() {
         let covers = space.index(IndexId::PRIMARY).is_some_and(|primary| {

@@ -128,7 +128,11 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         let why = "'memory_limit' is for spaces of memtx with rows of clients";
         return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why]));
     }
-    let is_session = is_temporary && is_of_session(id, &name);
+    let is_session = is_of_session(id, &name);
+    if is_session && !is_temporary && !origin.is_replay() {
+        return Err(Error::new(failure, &[&name, &"the name and the number are those of temporary tables"]));
+    }
+    let is_session = is_session && is_temporary;
     let id = SpaceId(id);
     Ok(SpaceDef {
         id,
