@@ -754,6 +754,24 @@ fn temporary_tables_hide_others_and_comments_are_shown() {
 }
 
 #[test]
+fn binary_binds_closer_than_operators() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table b (id int primary key, n varchar(20)); insert into b values (1, 'Author x'), (2, 'author y')");
+    db.ask("create table c (v varbinary(9), w binary(3))");
+    for (condition, ids) in [
+        ("n like binary 'Author%' and id < 9", "1"),
+        ("id < 9 and binary n = 'author y' or id > 9", "2"),
+        ("binary b.n = 'author y'", "2"),
+        ("binary(n) = 'Author x'", "1"),
+        ("n like 'AUTHOR%' and id = 2", "2"),
+    ] {
+        let found = db.ask(&format!("select group_concat(id) from b where {condition}"));
+        assert!(found.contains(ids) && !found.contains(','), "{condition}: {found}");
+    }
+}
+
+#[test]
 fn dumps_are_loaded_over_tables_that_are_there() {
     let mut rig = start();
     let mut db = Mysql::to(&mut rig);

@@ -167,6 +167,62 @@ fn leave_out_operator_schemas(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// `BINARY x` of MySQL binds closer than any operator; the parser would take all that follows. Here it is a function of `x`, which ends behind its parentheses.
+fn respell_binary(tokens: &mut Vec<TokenWithSpan>) {
+    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    if !tokens.iter().any(|token| is_word(&token.token, "binary")) {
+        return;
+    }
+    let seen: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let mut insertions = Vec::new();
+    let (mut is_query, mut is_first) = (false, true);
+    for number in 0..seen.len() {
+        let token = |number: usize| seen.get(number).map(|at| &tokens[*at].token);
+        if std::mem::replace(&mut is_first, tokens[seen[number]].token == Token::SemiColon) {
+            is_query = ["select", "insert", "replace", "update", "delete", "with", "set"]
+                .iter()
+                .any(|verb| is_word(&tokens[seen[number]].token, verb));
+        }
+        // The name of a type and of a set of characters stand behind other words.
+        let is_behind = match number.checked_sub(1).and_then(token) {
+            Some(Token::Word(word)) => [
+                "select", "where", "and", "or", "not", "on", "like", "by", "when", "then", "else", "having", "between",
+                "xor", "regexp", "rlike", "distinct",
+            ]
+            .iter()
+            .any(|known| word.value.eq_ignore_ascii_case(known)),
+            Some(Token::RParen) | None => false,
+            Some(_) => true,
+        };
+        if !is_query || !is_behind || !is_word(&tokens[seen[number]].token, "binary") {
+            continue;
+        }
+        let mut last = number + 1;
+        match token(last) {
+            Some(Token::Word(_)) => {
+                while token(last + 1) == Some(&Token::Period) && matches!(token(last + 2), Some(Token::Word(_))) {
+                    last += 2;
+                }
+                // A function is called.
+                if token(last + 1) == Some(&Token::LParen) {
+                    continue;
+                }
+            }
+            Some(
+                Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) | Token::Number(..) | Token::Placeholder(_),
+            ) => {}
+            _ => continue,
+        }
+        insertions.push((seen[number], seen[last]));
+    }
+    for (word, last) in insertions.into_iter().rev() {
+        let span = tokens[word].span;
+        tokens.insert(last + 1, TokenWithSpan { token: Token::RParen, span });
+        tokens.insert(word + 1, TokenWithSpan { token: Token::LParen, span });
+        tokens[word].token = Token::make_word("binary", Some('`'));
+    }
+}
+
 /// `DROP CHECK` of MySQL: the parser knows it by the name of the standard.
 fn respell_checks(tokens: &mut [TokenWithSpan]) {
     let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
@@ -316,6 +372,7 @@ impl Dialect {
             Dialect::Postgres => respell(&mut tokens),
             Dialect::Mysql => {
                 respell_checks(&mut tokens);
+                respell_binary(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
             Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
