@@ -32,6 +32,7 @@ mod service;
 mod serving;
 mod settle;
 mod setup;
+mod statements;
 mod terms;
 pub mod tyrant;
 mod watch;

@@ -179,7 +179,7 @@ pub(super) fn close(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &St
         return;
     }
     shared.connections.borrow_mut().remove(&state.number);
-    close_session(connection);
+    crate::statements::close_session(connection);
     match (state.fiber.get(), state.context.get()) {
         // It ends with what is under way.
         (Some(fiber), _) => fiber::cancel(fiber),
@@ -192,17 +192,6 @@ pub(super) fn close(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &St
             });
         }
         _ => {}
-    }
-}
-
-/// What statements keep for the session is gone.
-fn close_session(connection: &Rc<Connection>) {
-    let sql = Sql::of(connection.database());
-    sql.close_session(connection.session().id);
-    if sql.has_left_tables() {
-        let connection = Rc::clone(connection);
-        // Without a fiber for it the end of the next session tries again.
-        let _ = fiber::try_spawn("temporary tables", move || sql.drop_left_tables(connection.database()));
     }
 }
 
