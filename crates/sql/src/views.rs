@@ -94,15 +94,18 @@ impl SavedView {
             .map(|table| self.dialect.fold(&table.alias.name))
             .collect();
         let tokens = self.dialect.tokens(&text)?;
+        let mut tables = places_of_tables(&tokens).into_iter().peekable();
         let mut out = String::with_capacity(text.len() + 64);
         for (at, token) in tokens.iter().enumerate() {
-            if let Token::Word(word) = &token.token {
+            if tables.next_if_eq(&at).is_some()
+                && let Token::Word(word) = &token.token
+            {
                 let name = self.dialect.fold(&ast::Ident {
                     value: word.value.clone(),
                     quote_style: word.quote_style,
                     span: token.span,
                 });
-                if !own.contains(&name) && database.catalog.space_by_name(&name).is_some() && is_table(&tokens, at) {
+                if !own.contains(&name) && database.catalog.space_by_name(&name).is_some() {
                     out.push_str(schema);
                 }
             }
@@ -112,18 +115,21 @@ impl SavedView {
     }
 }
 
-/// True if the word at a place of a query stands where a table is named, without its schema.
-fn is_table(tokens: &[TokenWithSpan], place: usize) -> bool {
+/// Where the words of a query stand that name tables without their schemas, in order.
+fn places_of_tables(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let mut places = Vec::new();
     // Of each parenthesis that is open: it has a SELECT, it is within FROM.
     let mut open = vec![(false, false)];
     let (mut is_expected, mut before) = (false, String::new());
     let seen = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| seen(token)) {
-        if at == place {
+        if is_expected && matches!(token.token, Token::Word(_)) {
             let next = tokens[at + 1..].iter().find(seen).map(|token| &token.token);
-            return is_expected && !matches!(next, Some(Token::Period | Token::LParen));
+            if !matches!(next, Some(Token::Period | Token::LParen)) {
+                places.push(at);
+            }
         }
-        let Some(level) = open.last_mut() else { return false };
+        let Some(level) = open.last_mut() else { break };
         let word = match &token.token {
             Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
             _ => String::new(),
@@ -155,7 +161,7 @@ fn is_table(tokens: &[TokenWithSpan], place: usize) -> bool {
         }
         before = word;
     }
-    false
+    places
 }
 
 /// A step whose rows are found with the rights of another user: the owner of a view.
