@@ -65,6 +65,10 @@ pub(crate) enum DoorName {
     Memcached,
     /// Those of Tokyo Tyrant
     Tyrant,
+    /// That of PostgreSQL, by itself or with MySQL's
+    Postgres,
+    /// That of MySQL, by itself or with PostgreSQL's
+    Mysql,
 }
 
 impl DoorName {
@@ -73,6 +77,8 @@ impl DoorName {
             DoorName::Redis => Door::Redis,
             DoorName::Memcached => Door::Memcached,
             DoorName::Tyrant => Door::Tyrant,
+            DoorName::Postgres => Door::Postgres,
+            DoorName::Mysql => Door::Mysql,
         }
     }
 }
@@ -174,6 +180,10 @@ pub fn run(options: &Options) -> Result<i32, String> {
     }
     if !options.door.is_empty() && options.target != Kind::Lycosa {
         return Err("only Lycosa has doors".to_string());
+    }
+    let doors = options.doors();
+    if doors.all().iter().any(|door| door.is_sql() != doors.are_sql()) {
+        return Err("the doors of SQL have a table of their own, which the others do not share".to_string());
     }
     let seed = options.seed.unwrap_or_else(|| runtime::Randomness::next_u64(&runtime::SystemRandomness));
     let place = target::Place::new(options.dir.clone()).map_err(|error| format!("the directory: {error}"))?;

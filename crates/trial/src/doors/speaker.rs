@@ -1,6 +1,6 @@
 //! A connection to a door.
 
-use super::{Ask, Door, Tongue, memcached, redis, tyrant};
+use super::{Ask, Door, Tongue, memcached, redis, sql, tyrant};
 use crate::history::{Outcome, Refusal};
 use crate::value::Value;
 use std::io::{self, Read, Write};
@@ -45,7 +45,8 @@ impl<S: Read + Write> Speaker<S> {
         let mut speaker = Speaker { stream, tongue, input: Vec::new(), used: 0 };
         let begun = match tongue.door {
             Door::Redis => redis::begin(&mut speaker),
-            _ => Ok(()),
+            Door::Postgres | Door::Mysql => sql::begin(&mut speaker),
+            Door::Memcached | Door::Tyrant => Ok(()),
         };
         begun.ok().map(|()| speaker)
     }
@@ -61,6 +62,7 @@ impl<S: Read + Write> Speaker<S> {
             Door::Redis => redis::perform(self, ask),
             Door::Memcached => memcached::perform(self, ask),
             Door::Tyrant => tyrant::perform(self, ask),
+            Door::Postgres | Door::Mysql => sql::perform(self, ask),
         };
         match answer {
             Ok(values) => Outcome::Done(Value::Array(values)),

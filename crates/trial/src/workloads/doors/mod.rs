@@ -6,6 +6,7 @@ mod items;
 mod queues;
 
 use crate::doors::{Door, Doors};
+use crate::engines::Engines;
 use crate::history::Violation;
 use crate::operation::Operation;
 use crate::value::Value;
@@ -13,7 +14,8 @@ use crate::workload::{View, Workload, rows};
 
 /// All that these doors can express.
 pub(super) fn all(doors: &Doors) -> Vec<Box<dyn Workload>> {
-    if doors.all().is_empty() {
+    let is_alike = doors.all().iter().all(|door| door.is_sql() == doors.are_sql());
+    if doors.all().is_empty() || !is_alike {
         return Vec::new();
     }
     let mut all: Vec<Box<dyn Workload>> =
@@ -34,8 +36,17 @@ fn clients_min(doors: &Doors) -> usize {
     doors.all().len() * 3
 }
 
-/// Makes the spaces empty, which the listeners have made.
-fn clear(doors: &Doors) -> Operation {
+/// Makes the spaces empty, which the listeners have made; those of SQL are made here.
+fn clear(doors: &Doors, engines: Engines) -> Operation {
+    if doors.are_sql() {
+        let source = "local name, engine = ...\n\
+                      if box.space[name] ~= nil then box.space[name]:drop() end\n\
+                      local format = { { 'name', 'string' }, { 'body', 'string' } }\n\
+                      box.schema.space.create(name, { engine = engine, format = format })\n\
+                      box.space[name]:create_index('primary', { parts = { 'name' } })";
+        let arguments = vec![doors.space().into(), Doors::engine(engines).into()];
+        return Operation::Eval { source, arguments };
+    }
     let source = "local name = ...\n\
                   for _, space in pairs({ name, 'redis_hashes', 'redis_lists', 'redis_sets', 'redis_sorted_sets' }) do\n\
                       if box.space[space] ~= nil then box.space[space]:truncate() end\n\
