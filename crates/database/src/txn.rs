@@ -180,6 +180,8 @@ pub struct Txn {
     pub(crate) is_suspended: bool,
     /// It was suspended since it began, or since what foreign keys ask of it was looked at last.
     pub(crate) has_waited: bool,
+    /// It was suspended since it began: rows that it had written were free for others to lock.
+    pub(crate) was_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
     /// The rows that it has locked; free when it ends.
@@ -387,6 +389,7 @@ impl Database {
         // A conflict has aborted the transaction: that is what the commit is refused with.
         let _ = self.bring_in_place(context);
         self.look_at_foreign_keys_again(context)?;
+        self.yield_to_locks(context);
         match self.take_txn(context) {
             Some(txn) => self.finish_commit(context, *txn),
             None => Ok(()),

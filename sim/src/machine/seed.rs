@@ -208,7 +208,7 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
 /// Sets of doors over the same rows.
 fn sets_of_doors() -> Vec<Doors> {
     use trial::Door::{Memcached, Mysql, Postgres, Redis, Tyrant};
-    let sets: [&[trial::Door]; 10] = [
+    let sets: [&[trial::Door]; 14] = [
         &[Redis],
         &[Redis],
         &[Memcached],
@@ -219,6 +219,10 @@ fn sets_of_doors() -> Vec<Doors> {
         &[Postgres],
         &[Mysql],
         &[Postgres, Mysql],
+        &[Redis, Postgres],
+        &[Memcached, Mysql],
+        &[Memcached, Postgres],
+        &[Redis, Memcached, Postgres, Mysql],
     ];
     sets.iter().map(|set| Doors::new(set.to_vec())).collect()
 }

@@ -65,9 +65,9 @@ pub(crate) enum DoorName {
     Memcached,
     /// Those of Tokyo Tyrant
     Tyrant,
-    /// That of PostgreSQL, by itself or with MySQL's
+    /// That of PostgreSQL
     Postgres,
-    /// That of MySQL, by itself or with PostgreSQL's
+    /// That of MySQL
     Mysql,
 }
 
@@ -168,7 +168,12 @@ pub fn run(options: &Options) -> Result<i32, String> {
             println!("{:12} {}", workload.name(), workload.about());
         }
         println!("with --door:");
-        for workload in trial::through_doors(&Doors::new(vec![Door::Redis])) {
+        let (redis, sql) = (Doors::new(vec![Door::Redis]), Doors::new(vec![Door::Postgres]));
+        let is_new = |workload: &Box<dyn trial::Workload>| {
+            trial::through_doors(&redis).iter().all(|other| other.name() != workload.name())
+        };
+        let of_sql = trial::through_doors(&sql).into_iter().filter(is_new);
+        for workload in trial::through_doors(&redis).into_iter().chain(of_sql) {
             println!("{:12} {}", workload.name(), workload.about());
         }
         return Ok(0);
@@ -180,10 +185,6 @@ pub fn run(options: &Options) -> Result<i32, String> {
     }
     if !options.door.is_empty() && options.target != Kind::Lycosa {
         return Err("only Lycosa has doors".to_string());
-    }
-    let doors = options.doors();
-    if doors.all().iter().any(|door| door.is_sql() != doors.are_sql()) {
-        return Err("the doors of SQL have a table of their own, which the others do not share".to_string());
     }
     let seed = options.seed.unwrap_or_else(|| runtime::Randomness::next_u64(&runtime::SystemRandomness));
     let place = target::Place::new(options.dir.clone()).map_err(|error| format!("the directory: {error}"))?;

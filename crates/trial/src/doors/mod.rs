@@ -11,9 +11,11 @@ mod memcached;
 mod redis;
 mod speaker;
 mod sql;
+mod statement;
 mod tyrant;
 
 pub use speaker::Speaker;
+pub use statement::{Level, Lock, Statement};
 
 use crate::engines::Engines;
 use tuple::SpaceId;
@@ -21,8 +23,8 @@ use tuple::SpaceId;
 /// Stands for the spaces of doors where engines are mixed.
 const SPACES: SpaceId = SpaceId(3120);
 
-/// The space that the doors of SQL have as a table.
-pub(crate) const SQL_TABLE: &str = "trial_texts";
+/// The space of doors of SQL that are by themselves: a table.
+const SQL_TABLE: &str = "trial_texts";
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,9 +73,11 @@ pub struct Tongue {
     pub door: Door,
     /// Any number: it chooses one of the protocols.
     pub dialect: u64,
+    /// The space that all of the doors have their strings in.
+    pub space: &'static str,
 }
 
-/// The doors of a run, each once.
+/// The doors of a run, each once, those of SQL last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doors(Vec<Door>);
 
@@ -98,8 +102,8 @@ impl Doors {
         }
     }
 
-    /// They speak SQL. No other door has rows in their table.
-    pub fn are_sql(&self) -> bool {
+    /// All of them speak SQL: their table is made by nobody else.
+    pub(crate) fn are_sql(&self) -> bool {
         self.0.first().is_some_and(|door| door.is_sql())
     }
 
@@ -124,7 +128,7 @@ impl Doors {
         engines: Engines,
         admin: &'static str,
     ) -> (Option<&'static str>, Vec<(&'static str, &'static str)>) {
-        // Their table is made by the setup.
+        // Their table is made by another door, or by the setup.
         if door.is_sql() {
             return (Some(admin), Vec::new());
         }
@@ -140,7 +144,8 @@ impl Doors {
 
     /// How a client speaks.
     pub(crate) fn tongue(&self, client: usize) -> Tongue {
-        Tongue { door: self.0[client % self.0.len()], dialect: (client / self.0.len()) as u64 }
+        let (door, dialect) = (self.0[client % self.0.len()], (client / self.0.len()) as u64);
+        Tongue { door, dialect, space: self.space() }
     }
 }
 
@@ -205,6 +210,8 @@ pub enum Ask {
     Increment(u64, u64),
     /// One transaction. Its answer has that of each, nil for one that was refused by itself.
     Together(Vec<Ask>),
+    /// One transaction of SQL, a statement after the other. Its answer has that of each; false, if it was left.
+    Transact(Level, Vec<Statement>),
 }
 
 /// The key of a text of numbers.

@@ -11,6 +11,10 @@ const READ_BYTES: usize = 16 << 10;
 /// Numbers of errors, which the words of the protocols stand for.
 const WAL_IO: u32 = 40;
 const CONFLICT: u32 = 97;
+const DUPLICATE: u32 = 3;
+/// How texts of refusals begin that come from another transaction, in SQL: states of PostgreSQL, numbers of MySQL.
+const SQL_CONFLICTS: [&str; 6] = ["40001 ", "40P01 ", "55P03 ", "1213 ", "1205 ", "3572 "];
+const SQL_DUPLICATES: [&str; 2] = ["23505 ", "1062 "];
 
 /// Why there is no answer to a question.
 pub(super) enum Failure {
@@ -71,6 +75,8 @@ impl<S: Read + Write> Speaker<S> {
                 let code = match () {
                     () if text.contains("write to disk") => WAL_IO,
                     () if text.contains("conflict") => CONFLICT,
+                    () if SQL_CONFLICTS.iter().any(|begin| text.starts_with(begin)) => CONFLICT,
+                    () if SQL_DUPLICATES.iter().any(|begin| text.starts_with(begin)) => DUPLICATE,
                     () => 0,
                 };
                 Outcome::Refused(Refusal { code, text })

@@ -2,10 +2,12 @@
 
 mod appends;
 mod counters;
+mod families;
 mod items;
 mod queues;
+mod statements;
 
-use crate::doors::{Door, Doors};
+use crate::doors::{Door, Doors, Tongue};
 use crate::engines::Engines;
 use crate::history::Violation;
 use crate::operation::Operation;
@@ -14,8 +16,7 @@ use crate::workload::{View, Workload, rows};
 
 /// All that these doors can express.
 pub(super) fn all(doors: &Doors) -> Vec<Box<dyn Workload>> {
-    let is_alike = doors.all().iter().all(|door| door.is_sql() == doors.are_sql());
-    if doors.all().is_empty() || !is_alike {
+    if doors.all().is_empty() {
         return Vec::new();
     }
     let mut all: Vec<Box<dyn Workload>> =
@@ -24,6 +25,10 @@ pub(super) fn all(doors: &Doors) -> Vec<Box<dyn Workload>> {
     // Numbers of Tokyo Tyrant are no texts, as those of the others are.
     if !tyrants || doors.only().is_some() {
         all.push(Box::new(counters::Counters(doors.clone())));
+    }
+    if doors.are_sql() {
+        all.push(Box::new(statements::Statements(doors.clone())));
+        all.push(Box::new(families::Families(doors.clone())));
     }
     if doors.only() == Some(Door::Redis) {
         all.push(Box::new(queues::Queues(doors.clone())));
@@ -41,9 +46,9 @@ fn clear(doors: &Doors, engines: Engines) -> Operation {
     if doors.are_sql() {
         let source = "local name, engine = ...\n\
                       if box.space[name] ~= nil then box.space[name]:drop() end\n\
-                      local format = { { 'name', 'string' }, { 'body', 'string' } }\n\
+                      local format = { { 'key', 'string' }, { 'value', 'string' } }\n\
                       box.schema.space.create(name, { engine = engine, format = format })\n\
-                      box.space[name]:create_index('primary', { parts = { 'name' } })";
+                      box.space[name]:create_index('primary', { parts = { 'key' } })";
         let arguments = vec![doors.space().into(), Doors::engine(engines).into()];
         return Operation::Eval { source, arguments };
     }
@@ -52,6 +57,21 @@ fn clear(doors: &Doors, engines: Engines) -> Operation {
                       if box.space[space] ~= nil then box.space[space]:truncate() end\n\
                   end";
     Operation::Eval { source, arguments: vec![doors.space().into()] }
+}
+
+/// Drops spaces, the first one first.
+fn drop_spaces(names: &[&str]) -> Operation {
+    let source = "for _, name in ipairs({ ... }) do\n\
+                      if box.space[name] ~= nil then box.space[name]:drop() end\n\
+                  end";
+    Operation::Eval { source, arguments: names.iter().map(|name| (*name).into()).collect() }
+}
+
+/// How a client speaks: some of each door, and some of the binary protocol.
+fn tongue_or_binary(doors: &Doors, client: usize) -> Option<Tongue> {
+    let kinds = doors.all().len() + 1;
+    let round = client / kinds * doors.all().len();
+    (client % kinds < doors.all().len()).then(|| doors.tongue(round + client % kinds))
 }
 
 /// The rows of the doors' space whose keys begin so, as pairs of key and value; values that are no text are left out.
