@@ -1,7 +1,7 @@
 //! Transactions of SQL that go statement by statement, and procedures that do the same over the same rows: some order explains what each of them read.
 //!
 //! Lists are texts of numbers, registers are numbers, in two tables. A transaction of READ COMMITTED locks what it reads and is about to write; what it
-//! only reads is of the moment of the statement, and counts as a transaction of its own. The other levels lock nothing, or what they like: they are
+//! only reads is of the moment of the statement, and counts as a transaction of its own; behind a write or a lock each row does. The other levels lock nothing, or what they like: they are
 //! serializable. Clients of the binary protocol call a procedure that waits between its steps.
 //!
 //! Rows are given up for new ones once a list has grown.
@@ -191,7 +191,7 @@ fn add(transactions: &mut Vec<Transaction>, record: &Record, answered_at: u64) -
     if fate == Fate::Committed && seen.len() != statements.len() {
         return Err(Violation::wrong(format!("{} statements came to {:?}", statements.len(), record.outcome)));
     }
-    let (mut own, mut written) = (Vec::new(), BTreeSet::new());
+    let (mut own, mut written, mut has_touched) = (Vec::new(), BTreeSet::new(), false);
     for (at, statement) in statements.iter().enumerate() {
         let mut steps = Vec::new();
         add_steps(&mut steps, statement, seen.get(at).map(Value::array))?;
@@ -204,7 +204,11 @@ fn add(transactions: &mut Vec<Transaction>, record: &Record, answered_at: u64) -
         match is_by_itself {
             true if fate == Fate::Committed => {
                 let invoked_at = record.invoked_at;
-                transactions.push(Transaction { steps, fate, invoked_at, answered_at });
+                let mut push = |steps| transactions.push(Transaction { steps, fate, invoked_at, answered_at });
+                match has_touched {
+                    true => steps.into_iter().for_each(|step| push(vec![step])),
+                    false => push(steps),
+                }
             }
             true => {}
             false => own.extend(steps),
@@ -212,6 +216,9 @@ fn add(transactions: &mut Vec<Transaction>, record: &Record, answered_at: u64) -
         if let Statement::Append(key, _) | Statement::Extend(key, _) = statement {
             written.insert(*key);
         }
+        let only_reads =
+            matches!(statement, Statement::Read(_, Lock::None) | Statement::Range(..) | Statement::Wait(_));
+        has_touched |= !only_reads;
     }
     transactions.push(Transaction { steps: own, fate, invoked_at: record.invoked_at, answered_at });
     Ok(())
