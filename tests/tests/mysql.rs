@@ -280,7 +280,7 @@ fn tables_rows_and_values_go_both_ways() {
     assert_eq!(db.ask("select 1; select 2; update t set price = 3 where id = 1; select 4"), "1 | 2 | ok 1 0 | 4");
     assert_eq!(
         db.ask("insert into t (id, name) values (1, 'x') on duplicate key update name = values(name)"),
-        "ok 2 0"
+        "ok 2 1"
     );
     assert_eq!(db.ask("select count(*), group_concat(name order by name) from t"), "2,Bob,x");
     assert_eq!(db.ask("select distinct name from t order by id desc"), "Bob; x", "the order is of what is not shown");
@@ -317,7 +317,7 @@ fn tables_rows_and_values_go_both_ways() {
     assert_eq!(db.ask("show count(*) warnings"), "1");
     // Where nobody is strict, what does not fit is made to, and warnings tell.
     db.ask("set sql_mode = ''");
-    assert_eq!(db.ask("insert into t (name, kind, at, id) values ('toolong', 'c', '0000-00-00', 9)"), "ok 1 0");
+    assert_eq!(db.ask("insert into t (name, kind, at, id) values ('toolong', 'c', '0000-00-00', 9)"), "ok 1 9");
     assert!(db.ask("show warnings").contains("Data too long for column 'name'"));
     assert_eq!(db.ask("select name, kind, at from t where id = 9"), "toolo,,0000-00-00 00:00:00");
     let mut db = Mysql::with(&mut rig, FOUND_ROWS);
@@ -536,6 +536,100 @@ fn who_has_a_password_proves_it() {
     assert!(good.packet().unwrap().1.starts_with(b"\xfemysql_native_password\0"));
     good.send(2, b"");
     assert!(good.answer().starts_with("1045"));
+}
+
+/// A session of a user who has a password.
+fn entered_as(rig: &mut Rig, user: &str, password: &str) -> Mysql {
+    let mut client = Mysql::open(rig);
+    let proof = wire::scramble(password.as_bytes(), &client.salt.clone());
+    let (_, answer) = client.enter(user, &proof, "mysql_native_password", ABILITIES).unwrap();
+    assert_eq!(answer[0], 0, "{}", failure(&answer));
+    client
+}
+
+#[test]
+fn accounts_are_managed_by_statements() {
+    let mut rig = start();
+    let mut nobody = Mysql::to(&mut rig);
+    assert!(nobody.ask("create user eve identified by 'e'").starts_with("1142"));
+    assert!(nobody.ask("set password = 'mine'").starts_with("1142"), "the listener's account is others', too");
+    assert_eq!(
+        rig.client
+            .eval(
+                "box.session.su('admin', function() box.schema.user.create('boss', { password = 'b' }) box.schema.user.grant('boss', 'super') end) return true"
+            )
+            .code(),
+        0
+    );
+    let mut boss = entered_as(&mut rig, "boss", "b");
+    for sql in [
+        "create table ua (id int primary key auto_increment, v int)",
+        "create user 'reader'@'%' identified by 'r', adder@'%' identified by 'a'",
+        "create user if not exists adder identified by 'other'",
+        "create user wp@localhost identified by 'w'",
+        "grant select on shop.* to reader",
+        "grant select, insert on shop.ua to 'adder'@'%'",
+        "grant all privileges on wordpress.* to 'wp'@'localhost'",
+        "create role team",
+        "grant delete on ua to team",
+    ] {
+        assert_eq!(boss.ask(sql), "ok 0 0", "{sql}");
+    }
+    assert!(boss.ask("create user adder").starts_with("1396"));
+    assert_eq!(boss.ask("create user chief identified by 'c'"), "ok 0 0");
+    assert_eq!(boss.ask("grant all privileges on *.* to 'chief'@'%' with grant option"), "ok 0 0");
+    assert_eq!(entered_as(&mut rig, "chief", "c").ask("create user more; drop user more"), "ok 0 0 | ok 0 0");
+    assert!(boss.ask("grant select (v) on ua to reader").starts_with("1235"));
+    assert!(boss.ask("grant select on ua to nobody").starts_with("1396"));
+    assert!(boss.ask("show grants for adder").contains("GRANT SELECT, INSERT ON `shop`.`ua` TO `adder`@`%`"));
+    let mut reader = entered_as(&mut rig, "reader", "r");
+    assert_eq!(reader.ask("select count(*) from ua"), "0");
+    let secrets = ["select * from _user", "select * from _sha2"];
+    for sql in secrets.into_iter().chain([
+        "insert into ua (v) values (1)",
+        "create table x (a int primary key)",
+        "create user z",
+        "grant select on ua to adder",
+    ]) {
+        assert!(reader.ask(sql).starts_with("1142"), "{sql}");
+    }
+    assert_eq!(reader.ask("set password = 'r2'"), "ok 0 0");
+    entered_as(&mut rig, "reader", "r2");
+    let mut adder = entered_as(&mut rig, "adder", "a");
+    assert_eq!(adder.ask("insert into ua (v) values (1), (2)"), "ok 2 1");
+    for sql in [
+        "update ua set v = 2",
+        "delete from ua where id = 1",
+        "replace into ua values (1, 5)",
+        "truncate table ua",
+        "drop table ua",
+    ] {
+        assert!(adder.ask(sql).starts_with("1142"), "{sql}");
+    }
+    assert_eq!(boss.ask("grant team to adder"), "ok 0 0");
+    assert_eq!(adder.ask("delete from ua where id = 1"), "ok 1 0", "by a role");
+    assert_eq!(boss.ask("grant update on ua to team"), "ok 0 0");
+    assert_eq!(adder.ask("update ua set v = 7"), "ok 1 0");
+    assert_eq!(boss.ask("revoke insert, delete on ua from adder"), "ok 0 0");
+    assert_eq!(boss.ask("revoke delete on ua from team"), "ok 0 0");
+    assert_eq!(adder.ask("update ua set v = 8"), "ok 1 0", "by the right to update alone");
+    assert!(adder.ask("replace into ua values (2, 5)").starts_with("1142"));
+    assert!(adder.ask("delete from ua").starts_with("1142"));
+    assert!(adder.ask("insert into ua (v) values (3)").starts_with("1142"));
+    let mut wp = entered_as(&mut rig, "wp", "w");
+    assert_eq!(wp.ask("create table posts (id int auto_increment primary key, t text)"), "ok 0 0");
+    assert_eq!(wp.ask("insert into posts (t) values ('hello')"), "ok 1 1");
+    assert!(wp.ask("grant all on *.* to wp").starts_with("1142"));
+    assert!(wp.ask("delete from _priv").starts_with("1142"));
+    assert!(boss.ask("drop user wp").starts_with("1451"), "its tables would go with it");
+    assert_eq!(boss.ask("drop table posts"), "ok 0 0");
+    assert_eq!(boss.ask("drop user wp, reader"), "ok 0 0");
+    assert_eq!(boss.ask("revoke all privileges, grant option from adder"), "ok 0 0");
+    assert!(adder.ask("select * from ua").starts_with("1142"));
+    assert_eq!(boss.ask("alter user adder account lock"), "ok 0 0");
+    let mut locked = Mysql::open(&mut rig);
+    let proof = wire::scramble(b"a", &locked.salt.clone());
+    assert_eq!(locked.enter("adder", &proof, "mysql_native_password", ABILITIES).unwrap().1[0], 0xff);
 }
 
 #[test]
@@ -780,6 +874,71 @@ fn temporary_tables_hide_others_and_comments_are_shown() {
     assert!(db.ask("show create table m").contains("KEY `kw`"));
     db.ask("alter table m engine = InnoDB");
     assert!(db.ask("alter table m engine = nothing").contains("1286"));
+}
+
+#[test]
+fn numbers_that_rows_bring_are_told_and_not_remembered() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table o (id int auto_increment primary key, a int not null, b varchar(20) unique)");
+    assert_eq!(db.ask("insert into o values (7, 1, 'x')"), "ok 1 7");
+    assert_eq!(db.ask("select last_insert_id()"), "0");
+    assert_eq!(db.ask("insert into o values (null, 1, 'y')"), "ok 1 8");
+    assert_eq!(db.ask("insert into o values (20, 1, 'z'), (22, 1, 'zz')"), "ok 2 22");
+    assert_eq!(db.ask("insert into o values (30, 1, 'q'), (null, 1, 'qq')"), "ok 2 31");
+    assert_eq!(db.ask("insert into o (a, b) values (1, 'x') on duplicate key update a = a + 1"), "ok 2 7");
+    assert_eq!(db.ask("insert into o (id, a, b) values (7, 1, 'x') on duplicate key update a = a"), "ok 0 0");
+    assert_eq!(
+        db.ask("insert into o (a, b) values (1, 'y') on duplicate key update id = last_insert_id(id), a = 5"),
+        "ok 2 8"
+    );
+    assert_eq!(db.ask("insert ignore into o values (7, 1, 'x')"), "ok 0 0");
+    assert_eq!(db.ask("replace into o values (7, 3, 'x')"), "ok 2 7");
+    assert_eq!(db.ask("update o set a = last_insert_id(a + 10) where id = 7"), "ok 1 13");
+    assert_eq!(db.ask("select last_insert_id()"), "13");
+    assert_eq!(db.ask("select last_insert_id(77)"), "77");
+    assert_eq!(db.ask("update o set a = 1 where id = 7"), "ok 1 0");
+}
+
+#[test]
+fn columns_of_results_say_where_they_come_from() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table o (id int auto_increment primary key, a int not null, b varchar(20) unique, c int default 5, d text, key (c))");
+    db.ask("create table p (x int not null, y int not null, primary key (x, y))");
+    db.ask("create view v as select a from o");
+    let mut of = |sql: &str| {
+        db.send(0, &[b"\x03", sql.as_bytes()].concat());
+        let (_, first) = db.packet().unwrap();
+        let columns = (0..first[0]).map(|_| {
+            let (_, body) = db.packet().unwrap();
+            let mut rest = &body[..];
+            let names: Vec<String> = (0..6).map(|_| counted(&mut rest).unwrap()).collect();
+            format!(
+                "{} {} {} {} {} {}",
+                names[2],
+                names[3],
+                names[4],
+                names[5],
+                rest[7],
+                u16::from_le_bytes([rest[8], rest[9]])
+            )
+        });
+        let columns: Vec<String> = columns.collect();
+        db.packet().unwrap();
+        db.rows();
+        columns.join("; ")
+    };
+    // Tables, names, the number of the type, flags: 1 not null, 2 primary, 4 unique, 8 of an index, 16 text, 512 generated, 4096 no default, 16384 of a key.
+    assert_eq!(
+        of("select id as i, q.a, b, c, d, a + 1 from o q"),
+        "q o i id 3 16899; q o a a 3 4097; q o b b 253 16388; q o c c 3 16392; q o d d 252 16;   a + 1  8 0"
+    );
+    assert_eq!(of("select x, q.id from p left join o q on q.id = x"), "p p x x 3 20483; q o id id 3 16898");
+    assert_eq!(of("select distinct b from o"), "o o b b 253 16388");
+    assert_eq!(of("select a, count(*) from o group by a"), "o o a a 3 4097;   count(*)  8 0");
+    // Of a view, nothing is told.
+    assert_eq!(of("select a from v"), "  a  3 0");
 }
 
 #[test]

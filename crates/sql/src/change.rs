@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
 use crate::scan::{encode_key, encode_row, primary_key};
 use crate::value::Value;
-use database::{ErrorCode, Operation};
+use database::{ErrorCode, Operation, Privileges};
 use hashbrown::HashSet;
 use std::rc::Rc;
 use storage::Key;
@@ -24,6 +24,8 @@ pub struct Counts {
     pub matched: u64,
     /// Numbers that a sequence has given to new rows.
     pub generated: Vec<i64>,
+    /// The number that the last new row has brought itself where a sequence would have given it one.
+    pub brought: Option<i64>,
 }
 
 /// Rows of one more table of an UPDATE: which were seen, and what becomes of them.
@@ -168,6 +170,31 @@ impl Write {
         self.execute(run, Operation::Delete { index_id: IndexId::PRIMARY, key: &key }).map(drop)
     }
 
+    /// Makes a row another one of the same key.
+    fn update(&self, run: &Run<'_>, old: &[u8], new: &[u8]) -> Result<Option<Tuple>> {
+        let Some(key) = primary_key(&self.table.space, old) else { return Ok(None) };
+        let (mut before, mut after) = (Reader::new(old), Reader::new(new));
+        let (old_count, new_count) = (before.read_array().unwrap_or(0), after.read_array().unwrap_or(0));
+        let mut changed = Vec::new();
+        for number in 0..new_count {
+            let is_there = number < old_count;
+            let was = if is_there { before.read_value().ok() } else { None };
+            let Ok(value) = after.read_value() else { break };
+            if was != Some(value) {
+                changed.push((number, value));
+            }
+        }
+        let mut ops = Vec::new();
+        msgpack::encode_array(&mut ops, changed.len() as u32);
+        for (number, value) in changed {
+            msgpack::encode_array(&mut ops, 3);
+            msgpack::encode_str(&mut ops, b"=");
+            msgpack::encode_uint(&mut ops, u64::from(number));
+            ops.extend_from_slice(value);
+        }
+        self.execute(run, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
+    }
+
     fn check_nulls(&self, run: &Run<'_>, row: &[Value]) -> Result<()> {
         for (number, (column, value)) in self.table.columns.iter().zip(row).enumerate() {
             let is_filled = self.table.generated.is_some_and(|(field, _)| field == number);
@@ -254,11 +281,14 @@ impl Write {
         let Some(written) = written else { return Ok(()) };
         if let Some((field, _)) = self.table.generated
             && !self.table.columns[field].is_hidden
-            && row.get(field).is_some_and(Value::is_null)
-            && counts.generated.len() < GENERATED_MAX
             && let Some(Value::Int(number)) = written.field(field as u32).map(Value::decode)
         {
-            counts.generated.push(number);
+            let is_given = row.get(field).is_some_and(Value::is_null);
+            match is_given {
+                true if counts.generated.len() < GENERATED_MAX => counts.generated.push(number),
+                true => {}
+                false => counts.brought = Some(number),
+            }
         }
         self.give_back(run, written.data(), sink)
     }
@@ -311,11 +341,17 @@ impl Write {
         for (_, expr) in &changed.sets {
             values.push(expr.eval(run)?);
         }
+        let number = self.table.generated.and_then(|(field, _)| old.field(field as u32)).map(Value::decode);
         let old = Value::Document(old.data().into());
         let before = counts.rows;
         self.update_all(run, (&changed.sets, changed.implied), &[(old, values)], counts, sink)?;
         // MySQL counts a row twice that was there and is another one now.
         counts.rows += u64::from(run.dialect == Dialect::Mysql && counts.rows > before);
+        if counts.rows > before
+            && let Some(Value::Int(number)) = number
+        {
+            counts.brought = Some(number);
+        }
         Ok(())
     }
 
@@ -329,6 +365,9 @@ impl Write {
     ) -> Result<()> {
         let key = self.table.primary_key();
         let moves = sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));
+        // Who may update, and no more, may not put in a row in place of another one.
+        let may = |right: u32| run.database.check_space_access(run.context, &self.table.space, right).is_ok();
+        let may_replace = may(Privileges::WRITE) || !may(Privileges::UPDATE);
         // Rows that get another key leave before any comes, so that they can exchange keys.
         let mut moved = Vec::new();
         for (old, values) in changes {
@@ -353,7 +392,10 @@ impl Write {
                 moved.push((old, new));
                 continue;
             }
-            self.execute(run, Operation::Replace { tuple: &new })?;
+            match may_replace {
+                true => self.execute(run, Operation::Replace { tuple: &new })?,
+                false => self.update(run, old, &new)?,
+            };
             self.give_back(run, &new, sink)?;
         }
         for (old, new) in moved {

@@ -1,6 +1,7 @@
 //! Statements: prepared once, run as often as one likes.
 
-use crate::bind::{Binder, Query, Write};
+use crate::accounts::Accounts;
+use crate::bind::{Binder, Origin, Query, Write};
 use crate::cast::display;
 use crate::change::{Counts, may_try_again};
 use crate::control::{self, Control, Isolation};
@@ -67,6 +68,8 @@ pub struct Column {
     pub ty: Type,
     /// The number of the parameter that it is, from 0, if it is one and nothing else.
     pub param: Option<usize>,
+    /// The column of a table that it is, if it is one and nothing else.
+    pub origin: Option<Rc<Origin>>,
 }
 
 /// A statement whose names and types are known.
@@ -95,6 +98,7 @@ enum Work {
     /// EXPLAIN ANALYZE: of a statement whose steps count.
     Analyze(Box<Prepared>, Form),
     Control(Control),
+    Accounts(Rc<Accounts>),
     Begin,
     Commit,
     Rollback,
@@ -172,7 +176,7 @@ impl Prepared {
     /// True if it changes rows or the schema.
     pub fn writes(&self) -> bool {
         match &self.work {
-            Work::Write(_) | Work::Schema(_) => true,
+            Work::Write(_) | Work::Schema(_) | Work::Accounts(_) => true,
             Work::Analyze(inner, _) => inner.writes(),
             _ => self.has_writes,
         }
@@ -180,7 +184,7 @@ impl Prepared {
 
     /// True if it changes the schema.
     pub fn changes_schema(&self) -> bool {
-        matches!(self.work, Work::Schema(_))
+        matches!(self.work, Work::Schema(_) | Work::Accounts(_))
     }
 
     /// What it says, if it changes the schema.
@@ -305,7 +309,7 @@ impl Sql {
         let prepared = Rc::new(self.bind(database, dialect, text, statement, types)?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
-            && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+            && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
             && !self.has_own_tables()
         {
             self.keep(key, &prepared);
@@ -318,7 +322,7 @@ impl Sql {
         binder.declare_params(types);
         let mut columns = Vec::new();
         let mut counted = None;
-        let mut explained_params = None;
+        let (mut explained_params, mut about_accounts) = (None, None);
         let (statement, control) = match (said, dialect) {
             (Said::Parsed(statement), Dialect::Postgres) => {
                 let control = control::of(dialect, &statement)?;
@@ -332,6 +336,10 @@ impl Sql {
                     counted = Some(binder.bind_statement(&all)?.plan);
                 }
                 (statement, None)
+            }
+            (Said::Accounts(accounts), _) => {
+                about_accounts = Some(accounts);
+                (ast::Statement::Commit { chain: false, end: false, modifier: None }, None)
             }
             (Said::Control(control), _) => {
                 (ast::Statement::Commit { chain: false, end: false, modifier: None }, Some(control))
@@ -351,12 +359,13 @@ impl Sql {
         }
         let work = match statement {
             _ if let Some(control) = control => Work::Control(control),
+            _ if let Some(accounts) = about_accounts => Work::Accounts(accounts),
             ast::Statement::Query(query) if let Some(write) = binder.bind_with_write(&query)? => {
                 Work::Write(Box::new(write))
             }
             ast::Statement::Query(query) => {
                 let query = binder.bind_statement(&query)?;
-                columns = query.outputs.iter().map(|output| column_of(output, &query.plan)).collect();
+                columns = query.outputs.iter().map(|output| column_of(&binder, output, &query.plan)).collect();
                 Work::Query(Box::new(query))
             }
             ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
@@ -394,7 +403,7 @@ impl Sql {
             }
         };
         if let Work::Write(write) = &work {
-            columns = write.outputs().iter().map(|output| column_of(output, &Plan::One)).collect();
+            columns = write.outputs().iter().map(|output| column_of(&binder, output, &Plan::One)).collect();
         }
         let (params, param_names) = explained_params.unwrap_or_else(|| binder.params());
         let schema_version = database.catalog.schema_version();
@@ -527,6 +536,17 @@ impl Sql {
                 };
                 Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, ..Counts::default() } })
             }
+            Work::Accounts(accounts) => {
+                let run = || {
+                    let session = self.session(context.session.id);
+                    crate::accounts::run(accounts, database, context, prepared.dialect, session.as_deref())
+                };
+                match context.is_in_txn() {
+                    true => self.in_savepoint(database, context, run)?,
+                    false => self.in_txn(database, context, run)?,
+                }
+                Ok(Outcome { tag: accounts.tag, counts: Counts::default() })
+            }
             Work::Control(_) => Err(Error::unsupported("this statement where no session runs it")),
             control => self.run_control(database, context, control),
         }
@@ -540,6 +560,7 @@ impl Sql {
             // A statement of several is prepared again by its own text.
             let text = match &statement {
                 Said::Parsed(statement) if count > 1 => statement.to_string(),
+                Said::Accounts(accounts) if count > 1 => accounts.text.clone(),
                 Said::Control(Control::Fetch { name, step, is_move }) => crate::cursors::text_of(name, *step, *is_move),
                 _ => text.to_string(),
             };
@@ -573,7 +594,7 @@ impl Sql {
         let prepared = Rc::new(self.bind(database, dialect, &text, statement, types)?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
-            && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+            && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
             && !self.has_own_tables()
         {
             self.keep((dialect, text), &prepared);
@@ -856,7 +877,7 @@ impl Sql {
     }
 }
 
-fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
+fn column_of(binder: &Binder<'_>, output: &crate::bind::Output, plan: &Plan) -> Column {
     let mut param = None;
     if output.ty.base == Base::Any
         && let Plan::Map(_, columns) = plan
@@ -864,7 +885,7 @@ fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
     {
         param = Some(*number);
     }
-    Column { name: output.name.clone(), ty: output.ty, param }
+    Column { name: output.name.clone(), ty: output.ty, param, origin: binder.origin_of(output) }
 }
 
 /// True if the rows of a plan are found at one go: one by its key, or none of a table.
@@ -911,7 +932,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
 
 /// The columns of what a statement about the session answers.
 fn control_columns(control: &Control) -> Vec<Column> {
-    let column = |name: &str| Column { name: name.to_string(), ty: Type::TEXT, param: None };
+    let column = |name: &str| Column { name: name.to_string(), ty: Type::TEXT, param: None, origin: None };
     match control {
         Control::Show(Some(name)) => vec![column(name)],
         Control::Show(None) => vec![column("name"), column("setting"), column("description")],
@@ -956,7 +977,8 @@ fn explain_form(
 }
 
 fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
-    let column = |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None };
+    let column =
+        |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None, origin: None };
     match dialect {
         Dialect::Tarantool => vec![
             column("selectid", Base::Integer),
@@ -969,7 +991,7 @@ fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
         }
         Dialect::Mysql => vec![column("EXPLAIN", Base::Text)],
         Dialect::Postgres if form == Form::Json => {
-            vec![Column { name: "QUERY PLAN".to_string(), ty: Type::json(false), param: None }]
+            vec![Column { name: "QUERY PLAN".to_string(), ty: Type::json(false), param: None, origin: None }]
         }
         Dialect::Postgres => vec![column("QUERY PLAN", Base::Text)],
     }

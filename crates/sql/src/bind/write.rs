@@ -197,6 +197,9 @@ impl Binder<'_> {
         let mut outputs = Vec::new();
         for (name, bound) in self.bind_projection(&scope, items)? {
             let slot = self.new_slot();
+            if let crate::expr::Expr::Slot(of) = bound.expr {
+                self.note_copy(of, slot);
+            }
             columns.push((slot, bound.expr));
             outputs.push(Output { name, slot, ty: bound.ty, collation: bound.collation });
         }
@@ -685,7 +688,11 @@ impl Binder<'_> {
 
     /// A query as a statement of its own.
     pub(crate) fn bind_statement(&self, query: &ast::Query) -> Result<super::Query> {
-        self.bind_query(query, None)
+        let bound = self.bind_query(query, None)?;
+        match self.dialect {
+            crate::dialect::Dialect::Postgres => self.show_objects(bound, &query.body),
+            _ => Ok(bound),
+        }
     }
 }
 
