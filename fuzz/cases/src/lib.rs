@@ -13,6 +13,7 @@ pub mod packet;
 pub mod postgres;
 pub mod redis;
 pub mod row;
+pub mod session;
 pub mod snapshot;
 pub mod statement;
 pub mod tyrant;
@@ -25,7 +26,7 @@ pub mod xlog_block;
 pub type Case = (&'static str, fn(&[u8]));
 
 /// All cases.
-pub const CASES: [Case; 16] = [
+pub const CASES: [Case; 17] = [
     ("definition", definition::run),
     ("few_rights", few_rights::run),
     ("lsm_files", lsm_files::run),
@@ -35,6 +36,7 @@ pub const CASES: [Case; 16] = [
     ("postgres", postgres::run),
     ("redis", redis::run),
     ("row", row::run),
+    ("session", session::run),
     ("snapshot", snapshot::run),
     ("statement", statement::run),
     ("tyrant", tyrant::run),

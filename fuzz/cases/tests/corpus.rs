@@ -109,6 +109,11 @@ fn messages_of_postgres() {
 }
 
 #[test]
+fn sessions_of_sql() {
+    check("session", 1_000);
+}
+
+#[test]
 fn texts_of_statements() {
     check("statement", 3_000);
 }
