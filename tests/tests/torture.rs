@@ -50,6 +50,7 @@ fn a_short_torture_through_doors_finds_nothing_lost() {
         &["--door", "redis", "--door", "memcached", "--engine", "mixed"][..],
         &["--door", "tyrant"],
         &["--door", "postgres", "--door", "mysql"],
+        &["--door", "redis", "--door", "postgres"],
     ] {
         let dir = TempDir::new().unwrap();
         let place = dir.path().display().to_string();
