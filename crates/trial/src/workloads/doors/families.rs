@@ -228,7 +228,8 @@ impl Known {
                 }
                 Statement::Dissolve(parent) => match (fate, number(0)) {
                     (Fate::Done, Some(generation)) => {
-                        if self.dissolved.insert(generation, parent).is_some() {
+                        let before = self.dissolved.insert(generation, parent);
+                        if before.is_some() {
                             return Err(Violation::order(format!(
                                 "generation {generation} of parent {parent} has left twice"
                             )));
