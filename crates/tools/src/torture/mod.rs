@@ -169,11 +169,10 @@ pub fn run(options: &Options) -> Result<i32, String> {
         }
         println!("with --door:");
         let (redis, sql) = (Doors::new(vec![Door::Redis]), Doors::new(vec![Door::Postgres]));
-        let is_new = |workload: &Box<dyn trial::Workload>| {
-            trial::through_doors(&redis).iter().all(|other| other.name() != workload.name())
-        };
-        let of_sql = trial::through_doors(&sql).into_iter().filter(is_new);
-        for workload in trial::through_doors(&redis).into_iter().chain(of_sql) {
+        let of_redis = trial::through_doors(&redis);
+        let known: Vec<&str> = of_redis.iter().map(|workload| workload.name()).collect();
+        let of_sql = trial::through_doors(&sql).into_iter().filter(|workload| !known.contains(&workload.name()));
+        for workload in of_redis.iter().chain(&of_sql.collect::<Vec<_>>()) {
             println!("{:12} {}", workload.name(), workload.about());
         }
         return Ok(0);
