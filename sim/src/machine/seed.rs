@@ -207,8 +207,8 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
 
 /// Sets of doors over the same rows.
 fn sets_of_doors() -> Vec<Doors> {
-    use trial::Door::{Memcached, Redis, Tyrant};
-    let sets: [&[trial::Door]; 7] = [
+    use trial::Door::{Memcached, Mysql, Postgres, Redis, Tyrant};
+    let sets: [&[trial::Door]; 14] = [
         &[Redis],
         &[Redis],
         &[Memcached],
@@ -216,6 +216,13 @@ fn sets_of_doors() -> Vec<Doors> {
         &[Redis, Memcached],
         &[Memcached, Tyrant],
         &[Redis, Memcached, Tyrant],
+        &[Postgres],
+        &[Mysql],
+        &[Postgres, Mysql],
+        &[Redis, Postgres],
+        &[Memcached, Mysql],
+        &[Memcached, Postgres],
+        &[Redis, Memcached, Postgres, Mysql],
     ];
     sets.iter().map(|set| Doors::new(set.to_vec())).collect()
 }
