@@ -15,6 +15,10 @@ import psycopg
 import pymysql
 
 
+# Numbers that MariaDB has where MySQL has others.
+NUMBERS = {"4025": "3819", "4015": "3593", "4092": "1051"}
+
+
 def of_postgres(address):
     connection = psycopg.connect(address, autocommit=True)
     connection.execute("DROP SCHEMA public CASCADE")
@@ -46,7 +50,10 @@ def of_mariadb(address):
                 cursor.execute(statement)
                 return (None if cursor.description is None else [list(row) for row in cursor.fetchall()]), None
         except pymysql.Error as error:
-            return None, str(error.args[0])
+            number = str(error.args[0])
+            if number == "1451" and statement.lower().startswith("drop"):
+                return None, "3730"
+            return None, NUMBERS.get(number, number)
     return run
 
 

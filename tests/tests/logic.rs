@@ -176,7 +176,11 @@ impl DB for Mysql {
             let (mut row, mut rest) = (Vec::new(), &body[..]);
             while let Some((&length, more)) = rest.split_first() {
                 assert!(length <= 0xfb, "values are short here");
-                let (value, more) = if length == 0xfb { (None, more) } else { more.split_at_checked(usize::from(length)).map(|(value, more)| (Some(value), more)).unwrap() };
+                let (value, more) = if length == 0xfb {
+                    (None, more)
+                } else {
+                    more.split_at_checked(usize::from(length)).map(|(value, more)| (Some(value), more)).unwrap()
+                };
                 row.push(value.map(|value| String::from_utf8_lossy(value).into_owned()));
                 rest = more;
             }
@@ -187,8 +191,10 @@ impl DB for Mysql {
 
 /// Runs all scripts of a folder over one connection.
 fn run<D: DB + Send + 'static>(folder: &str, client: D) {
-    let mut names: Vec<_> =
-        std::fs::read_dir(root().join("tests/sql/slt").join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(root().join("tests/sql/slt").join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     names.sort();
     assert!(names.len() > 8, "{names:?}");
     let mut client = Some(client);

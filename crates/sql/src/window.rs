@@ -581,7 +581,9 @@ fn moved(value: &Value, offset: &Value, is_less: bool) -> Result<Option<Value>> 
     let manner = Manner { zero_gives_null: false, short_quotients: false };
     match calculate(operation, Type::of(Base::Number), manner, value, offset) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if matches!(error.condition(), Condition::NumericOutOfRange | Condition::ResultOutOfRange) => Ok(None),
+        Err(error) if matches!(error.condition(), Condition::NumericOutOfRange | Condition::ResultOutOfRange) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
