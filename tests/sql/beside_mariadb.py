@@ -13,6 +13,7 @@ The exit status is 1 if an answer differs for no reason that `explained_mariadb.
 import argparse
 import os
 import random
+import re
 import sys
 
 import pymysql
@@ -27,6 +28,7 @@ SETUP = [
     "CREATE TABLE w (id INT PRIMARY KEY, a INT, s SMALLINT, u TINYINT UNSIGNED NOT NULL DEFAULT 3, t VARCHAR(5), n DECIMAL(5, 2), d DATE, UNIQUE KEY wa (a))",
 ]
 WORDS = ["a", "b", "ab", "", "Hello World", "x,y,z", "äöü", "12", "zz", "The quick fox", "B", "3.5abc"]
+PART = re.compile("\0(\\w+)\0")
 
 
 class Generator:
@@ -76,7 +78,8 @@ class Generator:
         if depth > 2 or draw < 0.3:
             columns = self.COLUMNS.get(kind)
             return f"r1.{self.random.choice(columns)}" if columns and self.random.random() < 0.6 else self.literal(kind)
-        e = lambda wanted: self.expr(wanted, depth + 1)
+        # Only the form that is taken gets its parts: all forms are written out here.
+        e = "\0{}\0".format
         number = self.choice("int", "bigint", "decimal")
         unit = self.choice("DAY", "MONTH", "HOUR", "YEAR", "MINUTE", "WEEK")
         forms = {
@@ -115,7 +118,7 @@ class Generator:
             "datetime": lambda: self.choice(f"({e('datetime')} {self.choice('+', '-')} INTERVAL {self.choice(1, 90)} {unit})", f"CAST({e('date')} AS DATETIME)", f"DATE_ADD({e('datetime')}, INTERVAL '1 2' DAY_HOUR)",
                                             f"TIMESTAMP({e('date')})", f"TIMESTAMPADD({unit}, 3, {e('datetime')})", f"COALESCE({e('datetime')}, {e('date')})", f"FROM_UNIXTIME(1700000000 + {self.choice(0, 86400)})"),
         }
-        return forms[kind]()
+        return PART.sub(lambda part: self.expr(part[1], depth + 1), forms[kind]())
 
     def aggregate(self):
         i = self.expr("int", 2)

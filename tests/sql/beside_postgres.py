@@ -12,6 +12,7 @@ Errors are compared by their SQLSTATE. The exit status is 1 if an answer differs
 import argparse
 import os
 import random
+import re
 import sys
 
 import psycopg
@@ -26,6 +27,7 @@ SETUP = [
 ]
 WORDS = ["a", "b", "ab", "", "Hello World", "x,y,z", "äöü", "12", "zz", "The quick brown fox"]
 DOCUMENTS = ['{"a": 1, "b": [1, 2, {"c": "x"}]}', "[1, 2, 3]", '"text"', "12.50", "null", "true", '{"k": {"deep": [true, null]}, "a": "b"}', "[]"]
+PART = re.compile("\0(\\w+)\0")
 
 
 class Generator:
@@ -80,7 +82,8 @@ class Generator:
         if depth > 2 or draw < 0.3:
             columns = self.COLUMNS.get(kind)
             return f"r1.{self.random.choice(columns)}" if columns and self.random.random() < 0.6 else self.literal(kind)
-        e = lambda wanted: self.expr(wanted, depth + 1)
+        # Only the form that is taken gets its parts: all forms are written out here.
+        e = "\0{}\0".format
         number = self.choice("int", "bigint", "numeric")
         forms = {
             "int": lambda: self.choice(
@@ -128,7 +131,7 @@ class Generator:
                 f"({e('array')})[{self.choice(1, 2)}:{self.choice(2, 3)}]", f"array(select r2.a from r2 where r2.id < {e('int')} order by r2.id)",
                 f"array[{e('int')}, {e('int')}]", f"array_prepend({e('int')}, {e('array')})", f"array_replace({e('array')}, 1, 9)"),
         }
-        return forms[kind]()
+        return PART.sub(lambda part: self.expr(part[1], depth + 1), forms[kind]())
 
     def aggregate(self):
         i = self.expr("int", 2)

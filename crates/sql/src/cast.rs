@@ -152,6 +152,15 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         },
         _ => return Err(mismatch(dialect, &value, to)),
     };
+    // CAST(-1 AS UNSIGNED) keeps the bits.
+    let number = match number {
+        Some(below @ ..0)
+            if dialect == Dialect::Mysql && strictness == Strictness::Explicit && to.base == Base::Uint8 =>
+        {
+            i64::try_from(below).ok().map(|below| i128::from(below as u64))
+        }
+        number => number,
+    };
     number
         .filter(|number| (least..=greatest).contains(number))
         .and_then(Value::integer)

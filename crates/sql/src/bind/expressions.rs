@@ -738,7 +738,9 @@ impl Binder<'_> {
             return Ok(match self.dialect {
                 Dialect::Tarantool => Base::Integer,
                 Dialect::Mysql if operation == Arithmetic::Divide && !self.dialect.divides_whole() => Base::Decimal,
-                Dialect::Mysql if a.base == Base::Uint8 || b.base == Base::Uint8 => Base::Uint8,
+                Dialect::Mysql if a.is_unsigned() || b.is_unsigned() && operation != Arithmetic::Remainder => {
+                    Base::Uint8
+                }
                 Dialect::Mysql => Base::Int8,
                 Dialect::Postgres => a.common(b).map_or(Base::Int8, |ty| ty.base),
             });
@@ -1021,6 +1023,15 @@ impl Binder<'_> {
                     ..Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty)
                 });
             }
+            "str_to_date" if self.dialect == Dialect::Mysql => {
+                let is_day = arguments.get(1).is_some_and(|format| super::mysql::is_format_of_days(&format.expr));
+                let found = self.call(&name, arguments)?;
+                return if is_day {
+                    self.cast_to(found, Type::of(Base::Date), Strictness::Explicit)
+                } else {
+                    Ok(found)
+                };
+            }
             "nullif" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
                 let (Some(other), Some(value)) = (arguments.pop(), arguments.pop()) else {
                     return Err(Error::unsupported(name));
@@ -1111,7 +1122,7 @@ impl Binder<'_> {
                 Dialect::Mysql => "Invalid use of group function".to_string(),
                 Dialect::Postgres => "aggregate functions are not allowed here".to_string(),
             };
-            return Err(misused(&what));
+            return Err(misused(&what).mysql(1111));
         };
         if scope.in_aggregate.get() {
             return Err(misused("aggregate function calls cannot be nested"));

@@ -346,3 +346,15 @@ pub(super) fn reads_text(name: &str) -> bool {
             | "json_quote"
     )
 }
+
+/// True for a format of STR_TO_DATE that is known now and has nothing of a clock: such a call gives a day.
+pub(super) fn is_format_of_days(format: &Expr) -> bool {
+    let Expr::Const(Value::Text(format)) = format else { return false };
+    let mut marks = format.chars();
+    while let Some(mark) = marks.next() {
+        if mark == '%' && marks.next().is_some_and(|of| "fHIShiklprsT".contains(of)) {
+            return false;
+        }
+    }
+    true
+}

@@ -194,7 +194,7 @@ impl Binder<'_> {
                 format!("SELECTs to the left and right of {what} do not have the same number of result columns")
             }
         };
-        Error::new(Condition::ColumnCount, message)
+        Error::new(Condition::ColumnCount, message).mysql(1222)
     }
 
     fn cast_outputs(&self, query: &mut Query, types: &[Type]) -> Result<()> {
@@ -271,6 +271,13 @@ impl Binder<'_> {
         self.cast_outputs(&mut right, &types)?;
         for (output, ty) in left.outputs.iter_mut().zip(&types) {
             output.ty = *ty;
+        }
+        for (a, b) in left.outputs.iter_mut().zip(&mut right.outputs) {
+            // A text that comes from no column is told apart as that beside it.
+            if self.dialect == Dialect::Mysql && a.ty.base == Base::Text {
+                a.collation = a.collation.take().or_else(|| b.collation.clone());
+                b.collation.clone_from(&a.collation);
+            }
         }
         let all = quantifier == SetQuantifier::All;
         if !(all && op == SetOperator::Union) {
