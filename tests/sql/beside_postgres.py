@@ -17,8 +17,9 @@ import sys
 
 import psycopg
 
-from beside import Comparison, explained
+from beside import Comparison, Double, explained
 from families import Families
+from shapes import Shapes
 
 SETUP = [
     "DROP TABLE IF EXISTS r1", "DROP TABLE IF EXISTS r2",
@@ -194,7 +195,7 @@ def shown(value, kind):
         return None
     text = value.decode()
     if kind in (700, 701):
-        return f"{float(text):.12g}"
+        return Double(text)
     return text
 
 
@@ -205,14 +206,17 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--families", action="store_true", help="statements in the manner of sqllogictest's files")
+    parser.add_argument("--shapes", action="store_true", help="changes of tables and transactions")
     parser.add_argument("--file", help="statements, one a line, in place of random ones")
     parser.add_argument("--errors", action="store_true", help="counts those that only the server refuses, by its words")
     arguments = parser.parse_args()
-    ours, theirs = psycopg.connect(arguments.server, autocommit=True), psycopg.connect(arguments.rival, autocommit=True)
+    ours, theirs = (psycopg.connect(address, autocommit=True, prepare_threshold=None) for address in (arguments.server, arguments.rival))
     reasons = explained(os.path.join(os.path.dirname(os.path.abspath(__file__)), "explained_postgres.txt"))
     comparison = Comparison(lambda statement: ask(ours, statement), lambda statement: ask(theirs, statement), reasons, arguments.errors)
     generator = Generator(arguments.seed)
-    if arguments.families:
+    if arguments.shapes:
+        statements = Shapes(arguments.seed, "postgresql").all(arguments.count)
+    elif arguments.families:
         statements = Families(arguments.seed, "postgresql").all(arguments.count)
     else:
         for statement in SETUP + list(Generator(arguments.seed).rows()):
@@ -222,8 +226,7 @@ def main():
                 statements = [line.strip() for line in file if line.strip() and not line.startswith("#")]
         else:
             statements = (generator.statement() for _ in range(arguments.count))
-    for statement in statements:
-        comparison.ask(statement)
+    comparison.ask_all(statements, arguments.shapes)
     sys.exit(comparison.close())
 
 

@@ -215,7 +215,7 @@ impl Ddl<'_> {
         for (local, foreign) in locals.iter().zip(&foreign) {
             let (child, parent) = (&table.columns[*local], &parent.columns[*foreign]);
             let is_alike = child.ty.base == parent.ty.base
-                || child.ty.is_number() && parent.ty.is_number()
+                || child.ty.is_number() && parent.ty.is_number() && self.dialect != Dialect::Mysql
                 || [child.ty.base, parent.ty.base].iter().any(|base| matches!(base, Base::Any | Base::Scalar));
             if !is_alike {
                 let what = match self.dialect {

@@ -562,9 +562,20 @@ impl Ddl<'_> {
             if let Some(default) = &new.default
                 && default.eq_ignore_ascii_case("null")
             {
+                if !new.is_nullable {
+                    let what = format!("Invalid default value for '{}'", new.name);
+                    return Err(Error::new(Condition::InvalidDefault, what));
+                }
                 new.default = None;
             }
             self.check_default(&new)?;
+        }
+        if self.dialect == Dialect::Postgres {
+            // A text that is no value of the column is refused now.
+            let literal = new.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
+            if let Some(text) = literal.filter(|text| !text.contains(['\'', '\\'])) {
+                crate::cast::cast(self.dialect, Value::text(text), new.ty, crate::cast::Strictness::Assignment)?;
+            }
         }
         if keys.is_generated && !ty.is_integer() {
             let what = format!(
@@ -742,6 +753,9 @@ impl Ddl<'_> {
     }
 
     fn put_index(&self, space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Result<()> {
+        if self.dialect == Dialect::Postgres && index.fields.iter().any(|field| columns[*field].ty.base == Base::Array) {
+            return Err(Error::unsupported("an index of arrays"));
+        }
         let row = encode_index(space_id, number, name, index, columns);
         self.execute(INDEX_ID, Operation::Insert { tuple: &row })
     }
@@ -887,6 +901,13 @@ impl Ddl<'_> {
                     let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
                     let name = self.dialect.object_name(name)?;
                     let name = self.full_name(&name, table.space.def().is_session);
+                    if self.dialect != Dialect::Tarantool && self.database.catalog.space_by_name(&name).is_some() {
+                        let what = match self.dialect {
+                            Dialect::Mysql => format!("Table '{name}' already exists"),
+                            _ => format!("relation \"{name}\" already exists"),
+                        };
+                        return Err(Error::new(Condition::DuplicateTable, what));
+                    }
                     self.update_space(&table, 2, |out| msgpack::encode_str(out, name.as_bytes()), None)?;
                 }
                 AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {

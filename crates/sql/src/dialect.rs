@@ -386,11 +386,16 @@ impl Dialect {
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
         match self {
-            Dialect::Postgres => respell(&mut tokens),
+            Dialect::Postgres => {
+                respell(&mut tokens);
+                crate::respell::signs(&mut tokens);
+                crate::respell::grouping_sets(&mut tokens);
+            }
             Dialect::Mysql => {
                 respell_checks(&mut tokens);
                 respell_binary(&mut tokens);
                 respell_remainders(&mut tokens);
+                crate::respell::intervals(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
             Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),

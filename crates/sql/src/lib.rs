@@ -46,6 +46,7 @@ mod mysql;
 mod plan;
 mod postgres_functions;
 mod regexes;
+mod respell;
 mod run;
 mod scan;
 mod selectivity;

@@ -100,7 +100,7 @@ enum Work {
     Rollback,
     Savepoint(String),
     RollbackTo(String),
-    Release,
+    Release(String),
 }
 
 /// A statement of a text.
@@ -115,6 +115,15 @@ impl Parsed {
     pub fn is_of_rows(&self) -> bool {
         use ast::Statement as S;
         matches!(&self.statement, Said::Parsed(S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)))
+    }
+
+    /// As [`Prepared::ends_failure`].
+    pub fn ends_failure(&self) -> bool {
+        use ast::Statement as S;
+        matches!(
+            &self.statement,
+            Said::Control(Control::Commit { .. } | Control::Rollback { .. }) | Said::Parsed(S::Rollback { .. } | S::Commit { .. })
+        )
     }
 }
 
@@ -378,7 +387,7 @@ impl Sql {
             ast::Statement::Rollback { savepoint: None, .. } => Work::Rollback,
             ast::Statement::Rollback { savepoint: Some(name), .. } => Work::RollbackTo(dialect.fold(&name)),
             ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
-            ast::Statement::ReleaseSavepoint { .. } => Work::Release,
+            ast::Statement::ReleaseSavepoint { name } => Work::Release(dialect.fold(&name)),
             schema @ (ast::Statement::CreateTable(_)
             | ast::Statement::CreateView(_)
             | ast::Statement::CreateIndex(_)
@@ -701,7 +710,13 @@ impl Sql {
                 database.rollback_to_savepoint(context, &savepoint)?;
                 "ROLLBACK"
             }
-            _ => "RELEASE",
+            Work::Release(name) => {
+                if !database.release_savepoint(context, name) {
+                    return Err(Error::new(Condition::UndefinedSavepoint, format!("no such savepoint: {name}")));
+                }
+                "RELEASE"
+            }
+            _ => "",
         };
         Ok(Outcome { tag, counts: Counts::default() })
     }

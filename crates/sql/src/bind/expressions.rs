@@ -137,6 +137,10 @@ impl Binder<'_> {
                 let value = self.bind(scope, expr)?;
                 let value = match value.ty.base {
                     Base::Unknown => self.cast_to(value, Type::of(Base::TimestampTz), Strictness::Explicit)?,
+                    _ if self.dialect == Dialect::Postgres && value.ty.is_number() => {
+                        let what = format!("function pg_catalog.extract(unknown, {}) does not exist", value.ty);
+                        return Err(Error::new(Condition::UndefinedFunction, what));
+                    }
                     _ => value,
                 };
                 let name = if self.dialect == Dialect::Postgres { "extract_part" } else { "date_part" };
@@ -292,7 +296,13 @@ impl Binder<'_> {
             };
         }
         match text.parse::<Decimal>() {
-            Ok(value) => Ok(Bound::new(Expr::Const(Value::decimal(value)), Type::of(Base::Decimal))),
+            Ok(value) => {
+                let ty = match self.dialect {
+                    Dialect::Mysql => super::exact::literal(&value),
+                    _ => Type::of(Base::Decimal),
+                };
+                Ok(Bound::new(Expr::Const(Value::decimal(value)), ty))
+            }
             // What decimals do not reach doubles may: dumps have such numbers.
             Err(_) => match text.parse::<f64>().ok().filter(|value| has_exponent && value.is_finite()) {
                 Some(value) => Ok(Bound::new(Expr::Const(Value::Double(value)), Type::of(Base::Double))),
@@ -379,6 +389,7 @@ impl Binder<'_> {
             Dialect::Mysql => bound.ty.base == Base::Date,
             Dialect::Tarantool => false,
         };
+        let bound = if to.base == Base::Text { self.settled(bound)? } else { bound };
         if to.base == Base::Text && is_shown_by_type {
             let code = Bound::new(Expr::Const(Value::Int(bound.ty.code())), Type::of(Base::Int8));
             let text = self.call("text_of", vec![bound, code])?;
@@ -389,7 +400,9 @@ impl Binder<'_> {
             None if self.dialect == Dialect::Mysql && is_new_text => self.usual_collation(),
             collation => collation,
         };
-        if bound.ty == to && !matches!(bound.expr, Expr::Param(_)) {
+        // A decimal of MySQL may have more digits than its type says.
+        let has_more = self.dialect == Dialect::Mysql && to.base == Base::Decimal;
+        if bound.ty == to && !has_more && !matches!(bound.expr, Expr::Param(_)) {
             return Ok(Bound { expr: bound.expr, ty: to, collation });
         }
         let expr = match bound.expr {
@@ -403,6 +416,15 @@ impl Binder<'_> {
     pub(super) fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
         let (of_a, of_b) = (a.ty, b.ty);
         let (a, b) = (self.beside(a, of_b)?, self.beside(b, of_a)?);
+        let (a, b) = match (a.ty.base, b.ty.base) {
+            (Base::Date | Base::Timestamp, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
+                (self.as_digits(a)?, b)
+            }
+            (_, Base::Date | Base::Timestamp) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
+                (a, self.as_digits(b)?)
+            }
+            _ => (a, b),
+        };
         if a.ty.is_number() && b.ty.is_number() || a.ty.is_moment() && b.ty.is_moment() {
             return Ok((a, b));
         }
@@ -498,8 +520,10 @@ impl Binder<'_> {
         match op {
             B::And | B::Or => return self.bind_logic(scope, left, op, right),
             B::Xor => {
-                let (a, b) = (self.condition(scope, left)?, self.condition(scope, right)?);
-                return Ok(boolean(Expr::Compare(Comparison::NotEqual, Box::new(a), Box::new(b), None)));
+                // As true or false: a number may be any that is not zero.
+                let truth = |expr: Expr| Box::new(Expr::Not(Box::new(Expr::Not(Box::new(expr)))));
+                let (a, b) = (truth(self.condition(scope, left)?), truth(self.condition(scope, right)?));
+                return Ok(boolean(Expr::Compare(Comparison::NotEqual, a, b, None)));
             }
             _ => {}
         }
@@ -669,7 +693,11 @@ impl Binder<'_> {
                     _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
                     _ => return Err(self.no_operator("-", value.ty, value.ty)),
                 };
-                let ty = if value.ty.base == Base::Uint8 { Type::of(Base::Integer) } else { Type::of(value.ty.base) };
+                let ty = match value.ty.base {
+                    Base::Uint8 => Type::of(Base::Integer),
+                    Base::Decimal if self.dialect == Dialect::Mysql => value.ty,
+                    base => Type::of(base),
+                };
                 if let Expr::Const(constant) = &value.expr {
                     return Ok(Bound::new(Expr::Const(crate::arithmetic::negate(ty, constant)?), ty));
                 }
@@ -698,9 +726,17 @@ impl Binder<'_> {
             match bound.ty.base {
                 Base::Unknown if other.is_number() => self.cast_to(bound, Type::of(other.base), Strictness::Explicit),
                 Base::Unknown => self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit),
-                Base::Text | Base::Bool if self.dialect == Dialect::Mysql => {
+                Base::Bool if self.dialect == Dialect::Mysql => {
+                    self.cast_to(bound, Type::of(Base::Int8), Strictness::Explicit)
+                }
+                Base::Text if self.dialect == Dialect::Mysql => {
                     self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)
                 }
+                Base::Json if self.dialect == Dialect::Mysql => {
+                    self.cast_to(bound, Type::of(Base::Double), Strictness::Comparison)
+                }
+                // Days and moments are numbers of their digits.
+                Base::Date | Base::Timestamp if self.dialect == Dialect::Mysql => self.as_digits(bound),
                 Base::Text if self.dialect == Dialect::Tarantool => {
                     self.cast_to(bound, Type::of(Base::Number), Strictness::Explicit)
                 }
@@ -712,7 +748,10 @@ impl Binder<'_> {
         let (a_type, b_type) = (a.ty, b.ty);
         let (a, b) = (as_number(a, b_type)?, as_number(b, a_type)?);
         let base = self.result_of(operation, a.ty, b.ty)?;
-        let ty = Type::of(base);
+        let ty = match (self.dialect, base) {
+            (Dialect::Mysql, Base::Decimal) => super::exact::result_of(operation, a.ty, b.ty),
+            _ => Type::of(base),
+        };
         if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
             && let Ok(value) = crate::arithmetic::calculate(operation, ty, manner, a, b)
         {
@@ -781,6 +820,7 @@ impl Binder<'_> {
         let (mut text, mut pattern) = (self.bind(scope, text)?, self.bind(scope, pattern)?);
         let mut ignores_case = ignores_case;
         if self.dialect == Dialect::Mysql {
+            ignores_case &= !self.tells_case(&text, &pattern);
             // `LIKE BINARY 'A%'`: as it is written.
             for side in [&mut text, &mut pattern] {
                 if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..) | Expr::Const(_)) {
@@ -790,8 +830,12 @@ impl Binder<'_> {
                 }
             }
         }
+        let collation = match self.dialect == Dialect::Mysql && ignores_case {
+            true => self.compared_by(&text, &pattern),
+            false => None,
+        };
         let (text, pattern) = (as_text(text)?, as_text(pattern)?);
-        Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case })))
+        Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case, collation })))
     }
 
     fn bind_in(&self, scope: &Scope<'_>, expr: &ast::Expr, target: &ast::InTarget) -> Result<Expr> {
@@ -844,8 +888,9 @@ impl Binder<'_> {
         for value in listed {
             values.push(self.bind(scope, value)?);
         }
+        let source = query.to_string();
         let query = self.bind_query(query, Some(scope))?;
-        self.among(values, query, comparison, all)
+        self.among(values, query, comparison, all, source)
     }
 
     fn bind_quantified(
@@ -872,21 +917,23 @@ impl Binder<'_> {
         asked: Asked,
         columns: Option<usize>,
     ) -> Result<(Expr, Type)> {
+        let source = query.to_string();
         let query = self.bind_query(query, Some(scope))?;
         if columns.is_some_and(|wanted| wanted != query.outputs.len()) {
             return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
         }
         let ty = query.outputs.first().map_or(Type::UNKNOWN, |output| output.ty);
-        Ok((self.make_subquery(query, asked), ty))
+        Ok((self.make_subquery(query, asked, source), ty))
     }
 
-    pub(super) fn make_subquery(&self, query: super::Query, asked: Asked) -> Expr {
+    /// `source`: the text of the rows, by which two of one query are known to be the same.
+    pub(super) fn make_subquery(&self, query: super::Query, asked: Asked, source: String) -> Expr {
         let number = self.subqueries.get();
         self.subqueries.set(number + 1);
         let mut is_correlated = self.recursions.get() > 0;
         query.plan.reads(&mut |_| is_correlated = true);
         let outputs = query.outputs.iter().map(|output| output.slot).collect();
-        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated }))
+        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated, source }))
     }
 
     fn bind_case(
@@ -913,8 +960,8 @@ impl Binder<'_> {
             None => Bound::new(Expr::Const(Value::Null), Type::UNKNOWN),
         });
         let (mut results, ty) = self.alike(results, "CASE")?;
+        let collation = self.collation_of_values(&results);
         let otherwise = results.pop().map_or(Expr::Const(Value::Null), |bound| bound.expr);
-        let collation = results.iter().find_map(|bound| bound.collation.clone());
         let branches = tests.into_iter().zip(results.into_iter().map(|bound| bound.expr)).collect();
         Ok(Bound { collation, ..Bound::new(Expr::Case(branches, Box::new(otherwise)), ty) })
     }
@@ -939,14 +986,17 @@ impl Binder<'_> {
         let values = values.into_iter().map(|value| {
             let keeps =
                 is_open && value.ty.base != Base::Unknown || value.ty.base == ty.base || ty.base == Base::Integer;
-            if keeps { Ok(value) } else { self.cast_to(value, ty, Strictness::Explicit) }
+            // Its digits come when it is settled.
+            let to = if self.dialect == Dialect::Mysql && ty.base == Base::Decimal { Type::of(ty.base) } else { ty };
+            if keeps { Ok(value) } else { self.cast_to(value, to, Strictness::Explicit) }
         });
         Ok((values.collect::<Result<Vec<_>>>()?, ty))
     }
 
     /// The type of one column that has values of both.
     pub(super) fn common(&self, a: Type, b: Type) -> Option<Type> {
-        a.common(b).or(match self.dialect {
+        let exact = if self.dialect == Dialect::Mysql { super::exact::common(a, b) } else { None };
+        exact.or_else(|| a.common(b)).or(match self.dialect {
             Dialect::Mysql => Some(Type::TEXT),
             Dialect::Tarantool => Some(Type::of(Base::Scalar)),
             Dialect::Postgres => None,
@@ -1013,7 +1063,7 @@ impl Binder<'_> {
                 };
                 let condition = self.as_condition(condition)?;
                 let (values, ty) = self.alike(vec![result, otherwise], "IF")?;
-                let collation = values.iter().find_map(|bound| bound.collation.clone());
+                let collation = self.collation_of_values(&values);
                 let mut values = values.into_iter().map(|bound| bound.expr);
                 let (Some(result), Some(otherwise)) = (values.next(), values.next()) else {
                     return Err(Error::unsupported(name));
@@ -1039,6 +1089,16 @@ impl Binder<'_> {
                 let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
                 let null = Expr::Const(Value::Null);
                 return Ok(Bound { expr: Expr::Case(vec![(is_same, null)], Box::new(value.expr)), ..value });
+            }
+            "field" | "strcmp" if self.dialect == Dialect::Mysql => return self.compared_call(&name, arguments),
+            "regexp_replace" | "regexp_substr" | "regexp_instr" | "find_in_set" | "locate" | "instr"
+                if self.dialect == Dialect::Mysql
+                    && arguments.len() >= 2
+                    && !self.tells_case(&arguments[0], &arguments[1]) => {}
+            "regexp_replace" | "regexp_substr" | "regexp_instr" | "find_in_set" | "locate" | "instr"
+                if self.dialect == Dialect::Mysql =>
+            {
+                return self.call(&format!("{name}_exact"), arguments);
             }
             "min" => return self.call("least", arguments),
             "max" => return self.call("greatest", arguments),
@@ -1070,6 +1130,17 @@ impl Binder<'_> {
             );
             return Err(Error::new(Condition::UndefinedFunction, message));
         }
+        let mut arguments = arguments;
+        let is_numeric = super::exact::calculates(name);
+        for argument in arguments.iter_mut().filter(|_| is_numeric) {
+            let to = match (self.dialect, argument.ty.base) {
+                (Dialect::Mysql, Base::Bool) => Base::Int8,
+                // A literal that nothing has given a type is a double there.
+                (Dialect::Postgres, Base::Unknown) if matches!(function.result, Returns::First) => Base::Double,
+                _ => continue,
+            };
+            *argument = self.cast_to(argument.clone(), Type::of(to), Strictness::Explicit)?;
+        }
         let (arguments, ty) = match function.result {
             Returns::Type(base) => (arguments, Type::of(base)),
             Returns::First => {
@@ -1087,10 +1158,17 @@ impl Binder<'_> {
                 (arguments, ty.unwrap_or_else(|| Type::of(Base::Array)))
             }
         };
+        let ty = match self.dialect {
+            Dialect::Mysql => super::exact::of_call(name, &arguments, ty),
+            _ => ty,
+        };
         let collation = match function.result {
+            Returns::Type(Base::Text) if self.dialect == Dialect::Mysql && super::mysql::makes_own_text(name) => {
+                self.usual_collation()
+            }
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
             Returns::Type(_) | Returns::ArrayOf(_) => None,
-            _ => arguments.iter().find_map(|argument| argument.collation.clone()),
+            _ => self.collation_of_values(&arguments),
         };
         let mut exprs = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -1098,13 +1176,19 @@ impl Binder<'_> {
                 Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
                 }
+                Base::Decimal if !super::exact::calculates(name) => self.settled(argument)?.expr,
                 Base::Unknown if !matches!(function.result, Returns::Common) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
                 }
                 _ => argument.expr,
             });
         }
-        Ok(Bound { collation, ..Bound::new(Expr::Call(function, exprs), ty) })
+        let found = Bound { collation, ..Bound::new(Expr::Call(function, exprs), ty) };
+        let is_whole = matches!(name, "ceil" | "ceiling" | "floor") && ty.base == Base::Decimal;
+        match self.dialect == Dialect::Mysql && is_whole && (1..=super::exact::WHOLE_DIGITS_MAX).contains(&ty.length) {
+            true => self.cast_to(found, Type::of(Base::Int8), Strictness::Explicit),
+            false => Ok(found),
+        }
     }
 
     fn bind_aggregate(

@@ -6,6 +6,7 @@
 mod aggregates;
 mod arrays;
 mod check;
+mod exact;
 mod expressions;
 mod from;
 mod json;

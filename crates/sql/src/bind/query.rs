@@ -201,10 +201,18 @@ impl Binder<'_> {
         let mut columns = Vec::new();
         for (output, ty) in query.outputs.iter_mut().zip(types) {
             let is_open = matches!(ty.base, Base::Any | Base::Scalar | Base::Number | Base::Unknown | Base::Integer);
-            if output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown {
+            let is_rescaled = self.dialect == Dialect::Mysql && ty.base == Base::Decimal && output.ty != *ty;
+            if !is_rescaled && (output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown) {
                 continue;
             }
-            let bound = self.cast_to(Bound::new(Expr::Slot(output.slot), output.ty), *ty, Strictness::Explicit)?;
+            let bound = Bound::new(Expr::Slot(output.slot), output.ty);
+            let bound = match is_rescaled && output.ty.is_number() {
+                true => self.settled(Bound { ty: *ty, ..bound })?,
+                false => self.cast_to(bound, *ty, Strictness::Explicit)?,
+            };
+            if ty.base == Base::Text {
+                output.collation = bound.collation;
+            }
             let slot = self.new_slot();
             columns.push((slot, bound.expr));
             (output.slot, output.ty) = (slot, *ty);
@@ -273,9 +281,9 @@ impl Binder<'_> {
             output.ty = *ty;
         }
         for (a, b) in left.outputs.iter_mut().zip(&mut right.outputs) {
-            // A text that comes from no column is told apart as that beside it.
+            // A collation that tells case goes before one that does not.
             if self.dialect == Dialect::Mysql && a.ty.base == Base::Text {
-                a.collation = a.collation.take().or_else(|| b.collation.clone());
+                a.collation = a.collation.take().filter(|_| b.collation.is_some());
                 b.collation.clone_from(&a.collation);
             }
         }
@@ -536,14 +544,14 @@ impl Binder<'_> {
                 SelectItem::UnnamedExpr(expr) => {
                     let name = self.column_name(expr, unnamed);
                     unnamed += usize::from(self.dialect == Dialect::Tarantool && !is_column(expr));
-                    columns.push((name, self.bind(scope, expr)?));
+                    columns.push((name, self.bind_column(scope, expr)?));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let mut name = self.dialect.fold(alias);
                     if let Some((shown, table)) = name.split_once(crate::mysql::statements::TABLE_MARK) {
                         name = self.shown_as(shown, table);
                     }
-                    columns.push((name, self.bind(scope, expr)?))
+                    columns.push((name, self.bind_column(scope, expr)?))
                 }
                 SelectItem::Wildcard(_) => {
                     if scope.relations.is_empty() {
@@ -573,6 +581,19 @@ impl Binder<'_> {
             }
         }
         Ok(columns)
+    }
+
+    /// The expression of a column of a result, with the digits that it shows.
+    fn bind_column(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
+        let mut bound = self.bind(scope, expr)?;
+        if self.dialect != Dialect::Mysql || is_column(expr) {
+            return Ok(bound);
+        }
+        // A text that the statement says is told apart from others as those that functions make.
+        if bound.ty.base == Base::Text && matches!(bound.expr, Expr::Const(_)) && bound.collation.is_none() {
+            bound.collation = self.usual_collation();
+        }
+        self.settled(bound)
     }
 
     /// What a column is called that has no alias.
@@ -631,6 +652,14 @@ impl Binder<'_> {
             {
                 return Err(Error::new(Condition::Syntax, "non-integer constant in GROUP BY"));
             }
+            if let (Dialect::Postgres, ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner }) = (self.dialect, expr)
+                && let ast::Expr::Value(value) = &**inner
+                && let ast::Value::Number(text, _) = &value.value
+                && text.bytes().all(|byte| byte.is_ascii_digit())
+            {
+                let what = format!("GROUP BY position -{text} is not in select list");
+                return Err(Error::new(Condition::InvalidColumnReference, what));
+            }
             // The name of a column of FROM goes before that of the result.
             let found = match expr {
                 ast::Expr::Identifier(_) => match self.bind(scope, expr) {
@@ -642,8 +671,14 @@ impl Binder<'_> {
             };
             match (found, self.output_number(&outputs, expr)?) {
                 (Some(bound), _) => Ok(bound),
+                (None, Some(number)) if self.has_aggregate(scope, &columns[number].1.expr) => Err(match self.dialect {
+                    Dialect::Mysql => {
+                        Error::new(Condition::Grouping, format!("Can't group on '{}'", columns[number].0)).mysql(1056)
+                    }
+                    _ => Error::new(Condition::Grouping, "aggregate functions are not allowed in GROUP BY"),
+                }),
                 (None, Some(number)) => Ok(columns[number].1.clone()),
-                (None, None) => self.bind(scope, expr),
+                (None, None) => self.bind_column(scope, expr),
             }
         };
         let mut numbers_of = |exprs: &[ast::Expr]| -> Result<Vec<usize>> {
@@ -696,6 +731,15 @@ impl Binder<'_> {
             (sets.iter().map(members).collect(), self.new_slot())
         });
         Ok(Groups { all: groups, sets })
+    }
+
+    /// True if an expression reads the value of an aggregate of its own query.
+    fn has_aggregate(&self, scope: &Scope<'_>, expr: &Expr) -> bool {
+        let Some(calls) = &scope.calls else { return false };
+        let calls = calls.borrow();
+        let mut found = false;
+        expr.walk(&mut |part| found |= matches!(part, Expr::Slot(slot) if calls.iter().any(|call| call.slot == *slot)));
+        found
     }
 
     /// GROUPING(a, b): bits that are set where a group's set lacks what it is asked for.

@@ -150,12 +150,15 @@ impl Assigned {
             return choices.find(value).ok_or_else(|| Error::new(Condition::Truncated, ""));
         }
         let is_bits = self.to.base == Base::Uint8 && self.to.length > 0;
-        if self.to.is_integer()
+        if self.to.is_number()
             && !is_bits
             && let Value::Text(text) = value
             && text.trim().parse::<f64>().is_err()
         {
-            return Err(Error::new(Condition::TypeMismatch, ""));
+            // What begins as a number is cut, what does not is none.
+            let digits = text.trim_start().trim_start_matches(['+', '-', '.']);
+            let is_cut = digits.starts_with(|c: char| c.is_ascii_digit());
+            return Err(Error::new(if is_cut { Condition::Truncated } else { Condition::TypeMismatch }, ""));
         }
         let taken = cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
         Ok(taken)
@@ -189,6 +192,10 @@ impl Assigned {
             {
                 (Condition::InvalidText, format!("Invalid JSON text: '{shown}' for column '{column}'."))
             }
+            Condition::TypeMismatch if self.to.is_moment() => (
+                Condition::InvalidDatetime,
+                format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"),
+            ),
             Condition::TypeMismatch | Condition::InvalidText | Condition::InvalidEncoding => {
                 (Condition::TypeMismatch, format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"))
             }
