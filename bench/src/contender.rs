@@ -369,7 +369,7 @@ impl Running {
         if self.contender.user() != Some("postgres") {
             return Ok(own);
         }
-        // A process that ends meanwhile takes its time with it.
+        // The time of one that has ended is its parent's.
         Ok(own + children(self.pid()).into_iter().filter_map(|pid| process::cpu_seconds(pid).ok()).sum::<f64>())
     }
 }

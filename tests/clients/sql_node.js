@@ -99,6 +99,8 @@ async function ofMysql(more) {
   assert.deepStrictEqual(nulls, row.map(() => null))
   const [both] = await db.query('SELECT 1 AS a; SELECT 2 AS b')
   assert.deepStrictEqual(both.map((rows) => rows.map((one) => ({ ...one }))), [[{ a: 1 }], [{ b: 2 }]])
+  const [[nested]] = await db.query({ sql: 'SELECT a.id, b.id FROM my_kinds a JOIN my_kinds b ON a.id = b.id ORDER BY a.id LIMIT 1', nestTables: true })
+  assert.strictEqual(nested.a.id, nested.b.id)
   await refused(db.query('SELECT nothing FROM my_kinds'), 'errno', 1054, 'an unknown column')
   await refused(db.execute('INSERT INTO my_kinds (id) VALUES (?)', [1]), 'errno', 1062, 'a key that is there')
   const { Readable } = require('node:stream')

@@ -280,7 +280,7 @@ fn tables_rows_and_values_go_both_ways() {
     assert_eq!(db.ask("select 1; select 2; update t set price = 3 where id = 1; select 4"), "1 | 2 | ok 1 0 | 4");
     assert_eq!(
         db.ask("insert into t (id, name) values (1, 'x') on duplicate key update name = values(name)"),
-        "ok 2 0"
+        "ok 2 1"
     );
     assert_eq!(db.ask("select count(*), group_concat(name order by name) from t"), "2,Bob,x");
     assert_eq!(db.ask("select distinct name from t order by id desc"), "Bob; x", "the order is of what is not shown");
@@ -317,7 +317,7 @@ fn tables_rows_and_values_go_both_ways() {
     assert_eq!(db.ask("show count(*) warnings"), "1");
     // Where nobody is strict, what does not fit is made to, and warnings tell.
     db.ask("set sql_mode = ''");
-    assert_eq!(db.ask("insert into t (name, kind, at, id) values ('toolong', 'c', '0000-00-00', 9)"), "ok 1 0");
+    assert_eq!(db.ask("insert into t (name, kind, at, id) values ('toolong', 'c', '0000-00-00', 9)"), "ok 1 9");
     assert!(db.ask("show warnings").contains("Data too long for column 'name'"));
     assert_eq!(db.ask("select name, kind, at from t where id = 9"), "toolo,,0000-00-00 00:00:00");
     let mut db = Mysql::with(&mut rig, FOUND_ROWS);
@@ -751,6 +751,71 @@ fn temporary_tables_hide_others_and_comments_are_shown() {
     assert!(db.ask("show create table m").contains("KEY `kw`"));
     db.ask("alter table m engine = InnoDB");
     assert!(db.ask("alter table m engine = nothing").contains("1286"));
+}
+
+#[test]
+fn numbers_that_rows_bring_are_told_and_not_remembered() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table o (id int auto_increment primary key, a int not null, b varchar(20) unique)");
+    assert_eq!(db.ask("insert into o values (7, 1, 'x')"), "ok 1 7");
+    assert_eq!(db.ask("select last_insert_id()"), "0");
+    assert_eq!(db.ask("insert into o values (null, 1, 'y')"), "ok 1 8");
+    assert_eq!(db.ask("insert into o values (20, 1, 'z'), (22, 1, 'zz')"), "ok 2 22");
+    assert_eq!(db.ask("insert into o values (30, 1, 'q'), (null, 1, 'qq')"), "ok 2 31");
+    assert_eq!(db.ask("insert into o (a, b) values (1, 'x') on duplicate key update a = a + 1"), "ok 2 7");
+    assert_eq!(db.ask("insert into o (id, a, b) values (7, 1, 'x') on duplicate key update a = a"), "ok 0 0");
+    assert_eq!(
+        db.ask("insert into o (a, b) values (1, 'y') on duplicate key update id = last_insert_id(id), a = 5"),
+        "ok 2 8"
+    );
+    assert_eq!(db.ask("insert ignore into o values (7, 1, 'x')"), "ok 0 0");
+    assert_eq!(db.ask("replace into o values (7, 3, 'x')"), "ok 2 7");
+    assert_eq!(db.ask("update o set a = last_insert_id(a + 10) where id = 7"), "ok 1 13");
+    assert_eq!(db.ask("select last_insert_id()"), "13");
+    assert_eq!(db.ask("select last_insert_id(77)"), "77");
+    assert_eq!(db.ask("update o set a = 1 where id = 7"), "ok 1 0");
+}
+
+#[test]
+fn columns_of_results_say_where_they_come_from() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask("create table o (id int auto_increment primary key, a int not null, b varchar(20) unique, c int default 5, d text, key (c))");
+    db.ask("create table p (x int not null, y int not null, primary key (x, y))");
+    db.ask("create view v as select a from o");
+    let mut of = |sql: &str| {
+        db.send(0, &[b"\x03", sql.as_bytes()].concat());
+        let (_, first) = db.packet().unwrap();
+        let columns = (0..first[0]).map(|_| {
+            let (_, body) = db.packet().unwrap();
+            let mut rest = &body[..];
+            let names: Vec<String> = (0..6).map(|_| counted(&mut rest).unwrap()).collect();
+            format!(
+                "{} {} {} {} {} {}",
+                names[2],
+                names[3],
+                names[4],
+                names[5],
+                rest[7],
+                u16::from_le_bytes([rest[8], rest[9]])
+            )
+        });
+        let columns: Vec<String> = columns.collect();
+        db.packet().unwrap();
+        db.rows();
+        columns.join("; ")
+    };
+    // Tables, names, the number of the type, flags: 1 not null, 2 primary, 4 unique, 8 of an index, 16 text, 512 generated, 4096 no default, 16384 of a key.
+    assert_eq!(
+        of("select id as i, q.a, b, c, d, a + 1 from o q"),
+        "q o i id 3 16899; q o a a 3 4097; q o b b 253 16388; q o c c 3 16392; q o d d 252 16;   a + 1  8 0"
+    );
+    assert_eq!(of("select x, q.id from p left join o q on q.id = x"), "p p x x 3 20483; q o id id 3 16898");
+    assert_eq!(of("select distinct b from o"), "o o b b 253 16388");
+    assert_eq!(of("select a, count(*) from o group by a"), "o o a a 3 4097;   count(*)  8 0");
+    // Of a view, nothing is told.
+    assert_eq!(of("select a from v"), "  a  3 0");
 }
 
 #[test]

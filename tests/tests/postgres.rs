@@ -983,3 +983,29 @@ fn tables_are_made_like_others() {
     assert!(db.ask("create table e (like t including nonsense)").starts_with("42601"));
     assert!(db.ask("create table t (like d)").starts_with("42P07"));
 }
+
+#[test]
+fn columns_of_results_say_where_they_come_from() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table f (id serial primary key, a text, b int)");
+    db.ask("create view v as select a from f");
+    let number: u32 = db.ask("select 'f'::regclass::oid").split(';').next().unwrap().parse().unwrap();
+    let mut of = |sql: &str| {
+        let (_, body) = db.query(sql).into_iter().find(|(kind, _)| *kind == b'T').unwrap();
+        let mut rest = &body[2..];
+        let mut columns = Vec::new();
+        while !rest.is_empty() {
+            let end = rest.iter().position(|byte| *byte == 0).unwrap();
+            let table = u32::from_be_bytes(rest[end + 1..end + 5].try_into().unwrap());
+            columns.push((table, u16::from_be_bytes([rest[end + 5], rest[end + 6]])));
+            rest = &rest[end + 19..];
+        }
+        columns
+    };
+    assert_eq!(of("select b + 1, b, a as z, g.id from f g"), [(0, 0), (number, 3), (number, 2), (number, 1)]);
+    assert_eq!(of("select a, count(*) from f group by a"), [(number, 2), (0, 0)]);
+    assert_eq!(of("insert into f (a) values ('x') returning id"), [(number, 1)]);
+    assert_eq!(of("select z from (select a as z from f) d"), [(number, 2)]);
+    assert_eq!(of("select a from v"), [(0, 0)]);
+}

@@ -9,18 +9,18 @@ fn read(pid: u32, file: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Processor time of a process so far, in seconds: all its threads, user and system. Errors: there is no such process, or `/proc` does not show it.
+/// Processor time of a process so far, in seconds: all its threads, user and system, and the children that have ended. Errors: there is no such process, or `/proc` does not show it.
 pub fn cpu_seconds(pid: u32) -> Result<f64, String> {
     let text = read(pid, "stat")?;
     ticks(&text).map(|ticks| ticks as f64 * TICK_SECONDS).ok_or_else(|| format!("/proc/{pid}/stat has no times"))
 }
 
-/// utime and stime together, fields 14 and 15. The second field is the name, in brackets, and may hold anything: counting starts behind it.
+/// utime, stime, cutime and cstime together, fields 14 to 17. The second field is the name, in brackets, and may hold anything: counting starts behind it.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
-    Some(next()? + next()?)
+    Some(next()? + next()? + next()? + next()?)
 }
 
 /// Resident memory of a process in bytes. Errors: there is no such process, or `/proc` does not show it.
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn times_are_found_behind_any_name() {
-        let stat = "77 (a) b (c) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 4 0 100 0 0";
-        assert_eq!(ticks(stat), Some(300));
+        let stat = "77 (a) b (c) S 1 77 77 0 -1 4194560 100 0 0 0 250 50 7 3 20 0 4 0 100 0 0";
+        assert_eq!(ticks(stat), Some(310));
         assert_eq!(ticks("77 (a) S 1"), None);
     }
 

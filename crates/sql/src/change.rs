@@ -24,6 +24,8 @@ pub struct Counts {
     pub matched: u64,
     /// Numbers that a sequence has given to new rows.
     pub generated: Vec<i64>,
+    /// The number that the last new row has brought itself where a sequence would have given it one.
+    pub brought: Option<i64>,
 }
 
 /// Rows of one more table of an UPDATE: which were seen, and what becomes of them.
@@ -254,11 +256,14 @@ impl Write {
         let Some(written) = written else { return Ok(()) };
         if let Some((field, _)) = self.table.generated
             && !self.table.columns[field].is_hidden
-            && row.get(field).is_some_and(Value::is_null)
-            && counts.generated.len() < GENERATED_MAX
             && let Some(Value::Int(number)) = written.field(field as u32).map(Value::decode)
         {
-            counts.generated.push(number);
+            let is_given = row.get(field).is_some_and(Value::is_null);
+            match is_given {
+                true if counts.generated.len() < GENERATED_MAX => counts.generated.push(number),
+                true => {}
+                false => counts.brought = Some(number),
+            }
         }
         self.give_back(run, written.data(), sink)
     }
@@ -311,11 +316,17 @@ impl Write {
         for (_, expr) in &changed.sets {
             values.push(expr.eval(run)?);
         }
+        let number = self.table.generated.and_then(|(field, _)| old.field(field as u32)).map(Value::decode);
         let old = Value::Document(old.data().into());
         let before = counts.rows;
         self.update_all(run, (&changed.sets, changed.implied), &[(old, values)], counts, sink)?;
         // MySQL counts a row twice that was there and is another one now.
         counts.rows += u64::from(run.dialect == Dialect::Mysql && counts.rows > before);
+        if counts.rows > before
+            && let Some(Value::Int(number)) = number
+        {
+            counts.brought = Some(number);
+        }
         Ok(())
     }
 

@@ -100,6 +100,8 @@ pub struct Session {
     pub(crate) user_variables: RefCell<BTreeMap<String, Value>>,
     /// The first number that the last INSERT has got from a sequence.
     pub last_insert_id: Cell<u64>,
+    /// The number that LAST_INSERT_ID(number) has set since the last answer.
+    pub told_insert_id: Cell<Option<u64>>,
     /// LOCK TABLES was said, and no UNLOCK TABLES since.
     pub has_locked_tables: Cell<bool>,
     /// Rows that the last statement has changed; -1: it has changed none.
@@ -183,6 +185,7 @@ impl Session {
         self.user_variables.borrow_mut().clear();
         self.warnings.borrow_mut().clear();
         self.last_insert_id.set(0);
+        self.told_insert_id.set(None);
         self.has_locked_tables.set(false);
         self.row_count.set(-1);
         self.found_rows.set(0);

@@ -1,6 +1,6 @@
 //! Statements: prepared once, run as often as one likes.
 
-use crate::bind::{Binder, Query, Write};
+use crate::bind::{Binder, Origin, Query, Write};
 use crate::cast::display;
 use crate::change::{Counts, may_try_again};
 use crate::control::{self, Control, Isolation};
@@ -67,6 +67,8 @@ pub struct Column {
     pub ty: Type,
     /// The number of the parameter that it is, from 0, if it is one and nothing else.
     pub param: Option<usize>,
+    /// The column of a table that it is, if it is one and nothing else.
+    pub origin: Option<Rc<Origin>>,
 }
 
 /// A statement whose names and types are known.
@@ -365,7 +367,7 @@ impl Sql {
             }
             ast::Statement::Query(query) => {
                 let query = binder.bind_statement(&query)?;
-                columns = query.outputs.iter().map(|output| column_of(output, &query.plan)).collect();
+                columns = query.outputs.iter().map(|output| column_of(&binder, output, &query.plan)).collect();
                 Work::Query(Box::new(query))
             }
             ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
@@ -403,7 +405,7 @@ impl Sql {
             }
         };
         if let Work::Write(write) = &work {
-            columns = write.outputs().iter().map(|output| column_of(output, &Plan::One)).collect();
+            columns = write.outputs().iter().map(|output| column_of(&binder, output, &Plan::One)).collect();
         }
         let (params, param_names) = explained_params.unwrap_or_else(|| binder.params());
         let schema_version = database.catalog.schema_version();
@@ -869,7 +871,7 @@ impl Sql {
     }
 }
 
-fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
+fn column_of(binder: &Binder<'_>, output: &crate::bind::Output, plan: &Plan) -> Column {
     let mut param = None;
     if output.ty.base == Base::Any
         && let Plan::Map(_, columns) = plan
@@ -877,7 +879,7 @@ fn column_of(output: &crate::bind::Output, plan: &Plan) -> Column {
     {
         param = Some(*number);
     }
-    Column { name: output.name.clone(), ty: output.ty, param }
+    Column { name: output.name.clone(), ty: output.ty, param, origin: binder.origin_of(output) }
 }
 
 /// True if the rows of a plan are found at one go: one by its key, or none of a table.
@@ -924,7 +926,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
 
 /// The columns of what a statement about the session answers.
 fn control_columns(control: &Control) -> Vec<Column> {
-    let column = |name: &str| Column { name: name.to_string(), ty: Type::TEXT, param: None };
+    let column = |name: &str| Column { name: name.to_string(), ty: Type::TEXT, param: None, origin: None };
     match control {
         Control::Show(Some(name)) => vec![column(name)],
         Control::Show(None) => vec![column("name"), column("setting"), column("description")],
@@ -969,7 +971,8 @@ fn explain_form(
 }
 
 fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
-    let column = |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None };
+    let column =
+        |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None, origin: None };
     match dialect {
         Dialect::Tarantool => vec![
             column("selectid", Base::Integer),
@@ -982,7 +985,7 @@ fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
         }
         Dialect::Mysql => vec![column("EXPLAIN", Base::Text)],
         Dialect::Postgres if form == Form::Json => {
-            vec![Column { name: "QUERY PLAN".to_string(), ty: Type::json(false), param: None }]
+            vec![Column { name: "QUERY PLAN".to_string(), ty: Type::json(false), param: None, origin: None }]
         }
         Dialect::Postgres => vec![column("QUERY PLAN", Base::Text)],
     }

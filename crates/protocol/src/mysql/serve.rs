@@ -450,6 +450,7 @@ impl Work<'_> {
         more: u16,
     ) -> Result<(), Error> {
         self.before(prepared)?;
+        self.session.told_insert_id.set(None);
         if let Some(Control::Load(load)) = prepared.control() {
             return self.begin_load(load, form, more);
         }
@@ -498,9 +499,12 @@ impl Work<'_> {
             true => counts.matched,
             false => counts.rows,
         };
-        let last_id = counts.generated.first().map_or(0, |id| u64::try_from(*id).unwrap_or(0));
+        let told = self.session.told_insert_id.get();
+        let mut last_id = counts.generated.first().map_or(0, |id| u64::try_from(*id).unwrap_or(0));
         if last_id > 0 {
             self.session.last_insert_id.set(last_id);
+        } else {
+            last_id = told.or(counts.brought.and_then(|id| u64::try_from(id).ok())).unwrap_or(0);
         }
         let rows = if prepared.changes_schema() { 0 } else { rows };
         self.session.row_count.set(i64::try_from(rows).unwrap_or(i64::MAX));
@@ -666,19 +670,21 @@ impl Rows {
             work.put_columns(columns, self.more);
             return Ok(());
         };
-        let typed = columns.iter().zip(&first).map(|(column, value)| {
-            let base = match (column.ty.base, value) {
-                (Base::Any | Base::Number, Value::Int(_)) | (Base::Any, Value::Bool(_)) => Base::Int8,
-                (Base::Any | Base::Number, Value::Uint(_)) => Base::Uint8,
-                (Base::Any | Base::Number, Value::Double(_)) => Base::Double,
-                (Base::Any | Base::Number, Value::Decimal(_)) => Base::Decimal,
-                (Base::Any, Value::Bytes(_)) => Base::Bytes,
-                (Base::Any, Value::Datetime(_)) => Base::Timestamp,
-                _ => return column.clone(),
-            };
-            Column { ty: Type::of(base), ..column.clone() }
-        });
-        let typed: Vec<Column> = typed.collect();
+        let base = |(column, value): (&Column, &Value)| match (column.ty.base, value) {
+            (Base::Any | Base::Number, Value::Int(_)) | (Base::Any, Value::Bool(_)) => Some(Base::Int8),
+            (Base::Any | Base::Number, Value::Uint(_)) => Some(Base::Uint8),
+            (Base::Any | Base::Number, Value::Double(_)) => Some(Base::Double),
+            (Base::Any | Base::Number, Value::Decimal(_)) => Some(Base::Decimal),
+            (Base::Any, Value::Bytes(_)) => Some(Base::Bytes),
+            (Base::Any, Value::Datetime(_)) => Some(Base::Timestamp),
+            _ => None,
+        };
+        let mut typed = std::borrow::Cow::Borrowed(columns);
+        for (number, base) in columns.iter().zip(&first).map(base).enumerate() {
+            if let Some(base) = base {
+                typed.to_mut()[number].ty = Type::of(base);
+            }
+        }
         work.put_columns(&typed, self.more);
         self.put(work, &typed, &first)
     }

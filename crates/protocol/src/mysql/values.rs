@@ -1,7 +1,7 @@
 //! Values on the wire: columns, text and binary rows, parameters.
 
 use super::packet::{Reader, put_counted, put_number};
-use sql::{Base, Column, Condition, Dialect, Error, Type, Value};
+use sql::{Base, Column, Condition, Dialect, Error, Origin, PartOf, Type, Value};
 use std::io::Write;
 use std::rc::Rc;
 use tuple::datetime::{Datetime, date_of};
@@ -29,8 +29,16 @@ pub(super) mod kinds {
     pub(crate) const VAR_STRING: u8 = 253;
 }
 
+const NOT_NULL: u16 = 1;
+const PRIMARY_KEY: u16 = 2;
+const UNIQUE_KEY: u16 = 4;
+const MULTIPLE_KEY: u16 = 8;
+const BLOB: u16 = 16;
 const UNSIGNED: u16 = 32;
 const BINARY: u16 = 128;
+const AUTO_INCREMENT: u16 = 512;
+const NO_DEFAULT: u16 = 4096;
+const PART_OF_KEY: u16 = 16384;
 /// The character sets of text and of bytes.
 const UTF8MB4: u16 = 255;
 const BYTES: u16 = 63;
@@ -65,19 +73,49 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
     }
 }
 
+fn flags_of(origin: &Origin) -> u16 {
+    let key = match origin.key {
+        PartOf::Nothing => 0,
+        PartOf::Index => MULTIPLE_KEY,
+        PartOf::Unique => UNIQUE_KEY,
+        PartOf::Primary => PRIMARY_KEY,
+    };
+    let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+    key | flag(origin.is_required, NOT_NULL)
+        | flag(origin.is_generated, AUTO_INCREMENT)
+        | flag(!origin.has_default, NO_DEFAULT)
+        | flag(key != 0, PART_OF_KEY)
+}
+
 /// The definition of a column, or of a parameter.
 pub(super) fn put_column(out: &mut Vec<u8>, column: &Column, database: &str) {
-    let (kind, flags, length, decimals) = kind_of(column.ty);
+    let (mut kind, mut flags, length, decimals) = kind_of(column.ty);
     let charset = match column.ty.base {
         Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any => UTF8MB4,
         _ => BYTES,
     };
     put_counted(out, b"def");
-    put_counted(out, database.as_bytes());
-    put_counted(out, b"");
-    put_counted(out, b"");
-    put_counted(out, column.name.as_bytes());
-    put_counted(out, column.name.as_bytes());
+    match &column.origin {
+        None => {
+            put_counted(out, b"");
+            put_counted(out, b"");
+            put_counted(out, b"");
+            put_counted(out, column.name.as_bytes());
+            put_counted(out, b"");
+        }
+        Some(origin) => {
+            put_counted(out, database.as_bytes());
+            put_counted(out, origin.alias.as_bytes());
+            put_counted(out, origin.table.as_bytes());
+            put_counted(out, column.name.as_bytes());
+            put_counted(out, origin.column.as_bytes());
+            flags |= flags_of(origin);
+            if column.ty == Type::TEXT {
+                kind = kinds::BLOB;
+                flags |= BLOB;
+            }
+        }
+    }
     out.push(0x0c);
     out.extend_from_slice(&charset.to_le_bytes());
     out.extend_from_slice(&length.to_le_bytes());
@@ -336,7 +374,7 @@ mod tests {
     use super::*;
 
     fn column(ty: Type) -> Column {
-        Column { name: "c".to_string(), ty, param: None }
+        Column { name: "c".to_string(), ty, param: None, origin: None }
     }
 
     #[test]

@@ -841,9 +841,10 @@ fn put_columns(out: &mut Vec<u8>, columns: &[Column], formats: &[bool]) {
         put_u16(out, columns.len());
         for (number, column) in columns.iter().enumerate() {
             put_text(out, &column.name);
-            // The table and the number of the column there are not told.
-            put_u32(out, 0);
-            put_u16(out, 0);
+            let origin = column.origin.as_ref().map(|origin| (origin.table_number, origin.number));
+            let (table, number_there) = origin.unwrap_or((0, 0));
+            put_u32(out, table);
+            put_u16(out, usize::from(number_there));
             put_u32(out, oid_of(column.ty));
             out.extend_from_slice(&size_of(column.ty).to_be_bytes());
             out.extend_from_slice(&modifier_of(column.ty).to_be_bytes());

@@ -116,6 +116,12 @@ impl Binder<'_> {
                 other => return Err(Error::unsupported(format!("join '{other:?}'"))),
             };
             let on = self.bind_constraint(scope, (first, middle), constraint, kind)?;
+            if matches!(kind, "left" | "full") {
+                self.note_outer(&scope.relations[middle..]);
+            }
+            if matches!(kind, "right" | "full") {
+                self.note_outer(&scope.relations[first..middle]);
+            }
             tree = match kind {
                 "inner" => Tree::Inner(vec![tree, right], on),
                 "left" => Tree::Outer(Box::new(tree), Box::new(right), on, JoinKind::Left),

@@ -12,12 +12,14 @@ mod from;
 mod json;
 mod moments;
 mod mysql;
+mod origin;
 mod query;
 mod sets;
 mod views;
 mod windows;
 mod write;
 
+pub use origin::{Origin, PartOf};
 pub(crate) use write::{Change, Changed, OnConflict, Write};
 
 use crate::aggregates::AggregateCall;
@@ -61,6 +63,8 @@ pub(crate) struct Binder<'a> {
     views: RefCell<Vec<SpaceId>>,
     /// Names of spaces that it reads, for messages and rights.
     used: RefCell<Vec<Rc<Table>>>,
+    /// Where columns come from.
+    origins: RefCell<origin::Origins>,
 }
 
 /// A table of the statement's own.
@@ -190,6 +194,7 @@ impl<'a> Binder<'a> {
             writes: Cell::new(false),
             views: RefCell::new(Vec::new()),
             used: RefCell::new(Vec::new()),
+            origins: RefCell::default(),
         }
     }
 
@@ -241,6 +246,7 @@ impl<'a> Binder<'a> {
         let slots = RefCell::new(vec![None; table.columns.len()]);
         let used =
             Rc::new(TableUse { table, alias: alias.clone(), slots, row: Cell::new(None), lock: Cell::new(None) });
+        self.note_use(&used);
         let columns = used
             .table
             .columns

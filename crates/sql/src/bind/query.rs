@@ -821,6 +821,13 @@ impl Binder<'_> {
     ) -> Result<(Computed, Computed)> {
         let groups = &grouped.all;
         let group_slots: Vec<(Slot, Expr)> = groups.iter().map(|group| (self.new_slot(), group.expr.clone())).collect();
+        if grouped.sets.is_none() {
+            for (to, expr) in &group_slots {
+                if let Expr::Slot(of) = expr {
+                    self.note_copy(*of, *to);
+                }
+            }
+        }
         let rows = match tree {
             Tree::Inner(..) => slots_of_tree(tree),
             _ => hashbrown::HashSet::new(),
@@ -992,6 +999,7 @@ impl Binder<'_> {
                 let known = computed.iter().find(|(slot, _)| *slot == output.slot).map(|(_, expr)| expr.clone());
                 let slot = self.new_slot();
                 computed.push((slot, canonical(known.unwrap_or(Expr::Slot(output.slot)), &output.collation)));
+                self.note_copy(output.slot, slot);
                 keys.iter_mut().filter(|key| key.slot == output.slot).for_each(|key| key.slot = slot);
                 output.slot = slot;
             }

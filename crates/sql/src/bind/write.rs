@@ -197,6 +197,9 @@ impl Binder<'_> {
         let mut outputs = Vec::new();
         for (name, bound) in self.bind_projection(&scope, items)? {
             let slot = self.new_slot();
+            if let crate::expr::Expr::Slot(of) = bound.expr {
+                self.note_copy(of, slot);
+            }
             columns.push((slot, bound.expr));
             outputs.push(Output { name, slot, ty: bound.ty, collation: bound.collation });
         }

@@ -255,7 +255,9 @@ functions! {
     "last_insert_id" (0, 1) Returns::Type(Base::Uint8), false, true => |run, a| {
         let Some(session) = &run.session else { return Ok(Value::Int(0)) };
         if let Some(value) = a.first() {
-            session.last_insert_id.set(integer(value).max(0) as u64);
+            let number = integer(value).max(0) as u64;
+            session.last_insert_id.set(number);
+            session.told_insert_id.set(Some(number));
         }
         Ok(Value::integer(i128::from(session.last_insert_id.get())).unwrap_or_default())
     };

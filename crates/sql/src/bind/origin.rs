@@ -1,0 +1,124 @@
+//! Where columns of a result come from, for clients that ask: which table, which column there, and what holds for it.
+
+use super::{Binder, Output, Place, Relation, TableUse};
+use crate::expr::Slot;
+use crate::table::Table;
+use std::rc::Rc;
+
+/// The column of a table that a column of a result is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// What the statement calls the table.
+    pub alias: String,
+    /// Its name.
+    pub table: String,
+    /// The number that `pg_class` has for it.
+    pub table_number: u32,
+    /// The column's name.
+    pub column: String,
+    /// Its number in the table, from 1.
+    pub number: u16,
+    /// It is never null.
+    pub is_required: bool,
+    /// A sequence gives it numbers.
+    pub is_generated: bool,
+    /// A row that says nothing of it has something there: a number, a default, null.
+    pub has_default: bool,
+    /// The most that it is of an index.
+    pub key: PartOf,
+}
+
+/// What a column is to the indexes of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PartOf {
+    /// Part of none.
+    Nothing,
+    /// The first of an index that may have many rows of one value.
+    Index,
+    /// A unique index of its own.
+    Unique,
+    /// Part of the primary key.
+    Primary,
+}
+
+/// Tables of a statement, and columns that are others once more.
+#[derive(Default)]
+pub(super) struct Origins {
+    uses: Vec<Used>,
+    copies: Vec<(Slot, Slot)>,
+}
+
+struct Used {
+    table: Rc<TableUse>,
+    /// An outer join may have nothing in its place.
+    is_outer: bool,
+    /// It stands in a view, whose columns are the view's.
+    is_in_view: bool,
+}
+
+impl Binder<'_> {
+    pub(super) fn note_use(&self, used: &Rc<TableUse>) {
+        let is_in_view = !self.views.borrow().is_empty();
+        self.origins.borrow_mut().uses.push(Used { table: Rc::clone(used), is_outer: false, is_in_view });
+    }
+
+    /// A place has the same values as another one, once for each group.
+    pub(super) fn note_copy(&self, of: Slot, to: Slot) {
+        self.origins.borrow_mut().copies.push((of, to));
+    }
+
+    /// Nothing may stand in place of rows of these.
+    pub(super) fn note_outer(&self, relations: &[Relation]) {
+        let mut origins = self.origins.borrow_mut();
+        for column in relations.iter().flat_map(|relation| &relation.columns) {
+            for used in &mut origins.uses {
+                used.is_outer |= match &column.place {
+                    Place::Field(table, _) => Rc::ptr_eq(table, &used.table),
+                    Place::Slot(slot) => used.table.slots.borrow().contains(&Some(*slot)),
+                    Place::Expr(_) => false,
+                };
+            }
+        }
+    }
+
+    /// Where a column of a result comes from. None: it is computed, or a view's.
+    pub(crate) fn origin_of(&self, output: &Output) -> Option<Rc<Origin>> {
+        let origins = self.origins.borrow();
+        let copied = origins.copies.iter().find(|(_, to)| *to == output.slot);
+        let slot = copied.map_or(output.slot, |(of, _)| *of);
+        origins.uses.iter().filter(|used| !used.is_in_view).find_map(|used| {
+            let field = used.table.slots.borrow().iter().position(|known| *known == Some(slot))?;
+            Some(Rc::new(origin(&used.table, field, used.is_outer)))
+        })
+    }
+}
+
+fn origin(used: &TableUse, field: usize, is_outer: bool) -> Origin {
+    let table = &used.table;
+    let column = &table.columns[field];
+    let is_generated = table.generated.is_some_and(|(generated, _)| generated == field);
+    Origin {
+        alias: used.alias.clone(),
+        table: table.name.clone(),
+        table_number: u32::try_from(crate::catalog::table_number(table.space.id.0)).unwrap_or(0),
+        column: column.name.clone(),
+        number: u16::try_from(field + 1).unwrap_or(0),
+        is_required: !column.is_nullable && !is_outer,
+        is_generated,
+        has_default: is_generated || column.is_nullable || column.default.is_some(),
+        key: part_of(table, field),
+    }
+}
+
+fn part_of(table: &Table, field: usize) -> PartOf {
+    let of_index = table.indexes.iter().map(|index| {
+        let fields = || index.parts.iter().map(|(field, ..)| *field);
+        match () {
+            () if index.id == tuple::IndexId::PRIMARY && fields().any(|of| of == field) => PartOf::Primary,
+            () if index.is_unique && fields().eq([field]) => PartOf::Unique,
+            () if fields().next() == Some(field) => PartOf::Index,
+            () => PartOf::Nothing,
+        }
+    });
+    of_index.max().unwrap_or(PartOf::Nothing)
+}
