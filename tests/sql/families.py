@@ -247,7 +247,7 @@ class Families:
             "UPDATE t1 SET x=1 WHERE x>0", "UPDATE t1 SET x=2", "UPDATE t1 SET x=3, x=4", "UPDATE t1 SET z='foo'", "UPDATE t1 SET z='foo' WHERE x=5", "UPDATE t1 SET x=3 WHERE x=2", "SELECT count(*) FROM t1 WHERE x=3",
             "UPDATE t1 SET x=1, x=x+1", "INSERT INTO t1 (x) VALUES (9, 9)", "INSERT INTO t1 (nope) VALUES (9)", "DELETE FROM t1 WHERE x = 9", "DELETE FROM missing",
             "SELECT count(*) FROM t1", "SELECT count(x) FROM t1", "SELECT count(DISTINCT x) FROM t1", "SELECT avg(x), sum(x), min(x), max(x) FROM t1", "SELECT avg(DISTINCT x) FROM t1", "SELECT sum(x) FROM t1 WHERE x > 100",
-            "SELECT total(x) FROM t1", "SELECT group_concat(x) FROM t1", "SELECT group_concat(y, ':') FROM t1", "SELECT sum(y) FROM t1", "SELECT avg(y) FROM t1", "SELECT min(y), max(y) FROM t1",
+            "SELECT total(x) FROM t1", "SELECT group_concat(x ORDER BY x) FROM t1", "SELECT group_concat(y, ':') FROM t1", "SELECT sum(y) FROM t1", "SELECT avg(y) FROM t1", "SELECT min(y), max(y) FROM t1",
             "SELECT x FROM t1 GROUP BY x HAVING count(*) > 1", "SELECT nope FROM t1", "SELECT * FROM nope", "SELECT x x FROM t1 ORDER BY y", "SELECT 1 WHERE 1 = 0", "SELECT count(*) FROM t1 WHERE NULL",
             "CREATE TRIGGER t1r1 UPDATE ON t1 BEGIN SELECT 1; END", "CREATE TRIGGER t1r1 DELETE ON t1 BEGIN SELECT 1; END", "DROP TRIGGER t1r1", "DROP TRIGGER IF EXISTS t1r1", "DROP TRIGGER tX",
             "SELECT 5 / 2, -5 / 2, 5 % 3, -5 % 3, 5.0 / 2", "SELECT 9223372036854775807", "SELECT -9223372036854775808", "SELECT 9223372036854775807 + 1", "SELECT 2147483647 + 1", "SELECT -2147483648 - 1",

@@ -10,9 +10,11 @@ use crate::ddl::{Ddl, HIDDEN_KEY, NewColumn, NewIndex, encode_index, encoded_key
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::Expr;
+use crate::mysql::assign::{Assigned, Choices};
 use crate::run::Run;
 use crate::scan::encode_row;
 use crate::table::Table;
+use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{CheckDef, FieldRef, ForeignKeyDef, INDEX_ID, Operation, SPACE_SEQUENCE_ID};
 use sqlparser::ast;
@@ -315,9 +317,21 @@ impl Ddl<'_> {
         for (column, source) in shape.columns.iter().zip(&shape.sources) {
             exprs.push(match source {
                 Source::Expression(Some(text), _) => {
-                    let (expr, read) = binder.bind_value(&known, text, column.ty, Strictness::Explicit)?;
+                    let is_mysql = self.dialect == Dialect::Mysql;
+                    let to = if is_mysql { Type::of(Base::Any) } else { column.ty };
+                    let (expr, read) = binder.bind_value(&known, text, to, Strictness::Explicit)?;
                     fields.extend(read);
-                    Some(expr)
+                    Some(match is_mysql {
+                        false => expr,
+                        // Values that the new type does not hold are refused as any others.
+                        true => Expr::Assigned(Box::new(Assigned {
+                            column: column.name.clone(),
+                            to: column.ty,
+                            choices: Choices::of(&column.declared),
+                            is_lenient: false,
+                            value: expr,
+                        })),
+                    })
                 }
                 _ => None,
             });

@@ -117,7 +117,10 @@ fn whole_quotient(result: Type, a: &Value, b: &Value) -> Result<Value> {
     };
     let whole = from_big(&quotient(&a, &b, 0), 0).and_then(|value| value.to_integer());
     let (least, greatest) = result.range().unwrap_or((i128::from(i64::MIN), i128::from(i64::MAX)));
-    whole.filter(|whole| (least..=greatest).contains(whole)).and_then(Value::integer).ok_or_else(|| out_of_range(result))
+    whole
+        .filter(|whole| (least..=greatest).contains(whole))
+        .and_then(Value::integer)
+        .ok_or_else(|| out_of_range(result))
 }
 
 #[inline]

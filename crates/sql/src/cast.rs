@@ -394,10 +394,9 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
                 Dialect::Tarantool => invalid(dialect, text, to),
                 // It has the form of one.
-                _ if moments::has_form(text) => Error::new(
-                    Condition::DatetimeOverflow,
-                    format!("date/time field value out of range: \"{text}\""),
-                ),
+                _ if moments::has_form(text) => {
+                    Error::new(Condition::DatetimeOverflow, format!("date/time field value out of range: \"{text}\""))
+                }
                 _ => Error::new(
                     Condition::InvalidDatetime,
                     format!("invalid input syntax for type {}: \"{text}\"", to.name(dialect)),

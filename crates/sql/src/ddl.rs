@@ -384,14 +384,31 @@ impl Ddl<'_> {
 
     /// Errors: the default is no value of the column.
     fn check_default(&self, column: &NewColumn) -> Result<()> {
-        let literal = column.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
+        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
+        let Some(text) = column.default.as_deref() else { return Ok(()) };
+        let is_number =
+            text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let literal =
+            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
+        let choices = crate::mysql::assign::Choices::of(&column.declared);
+        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
+            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
+        }
         let Some(text) = literal.filter(|_| !column.declared.contains('(') || column.ty.base != Base::Text) else {
             return Ok(());
         };
-        let taken = crate::cast::cast(self.dialect, Value::text(text), column.ty, crate::cast::Strictness::Assignment);
-        taken
-            .map(drop)
-            .map_err(|_| Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name)))
+        let assigned = crate::mysql::assign::Assigned {
+            column: column.name.clone(),
+            to: column.ty,
+            choices: None,
+            is_lenient: false,
+            value: crate::expr::Expr::Const(Value::Null),
+        };
+        let value = match is_number.then(|| text.parse::<tuple::decimal::Decimal>().ok()).flatten() {
+            Some(number) => Value::decimal(number),
+            None => Value::text(text),
+        };
+        assigned.taken(&value).map(drop).map_err(|_| refused())
     }
 
     fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
@@ -753,7 +770,8 @@ impl Ddl<'_> {
     }
 
     fn put_index(&self, space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Result<()> {
-        if self.dialect == Dialect::Postgres && index.fields.iter().any(|field| columns[*field].ty.base == Base::Array) {
+        if self.dialect == Dialect::Postgres && index.fields.iter().any(|field| columns[*field].ty.base == Base::Array)
+        {
             return Err(Error::unsupported("an index of arrays"));
         }
         let row = encode_index(space_id, number, name, index, columns);
@@ -915,6 +933,17 @@ impl Ddl<'_> {
                     let number = table.column(self.dialect, &old).ok_or_else(|| {
                         Error::new(Condition::UndefinedColumn, format!("column \"{old}\" does not exist"))
                     })?;
+                    let new = self.dialect.fold(new_column_name);
+                    let is_taken = table
+                        .column(self.dialect, &new)
+                        .is_some_and(|other| other != number || self.dialect == Dialect::Postgres);
+                    if is_taken && self.dialect != Dialect::Tarantool {
+                        let what = match self.dialect {
+                            Dialect::Mysql => format!("Duplicate column name '{new}'"),
+                            _ => format!("column \"{new}\" of relation \"{}\" already exists", table.name),
+                        };
+                        return Err(Error::new(Condition::DuplicateColumn, what));
+                    }
                     let format = self.changed_format(&table, |format| {
                         if let Some(column) = format.get_mut(number) {
                             set_name(column, &self.dialect.fold(new_column_name));

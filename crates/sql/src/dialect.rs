@@ -396,6 +396,7 @@ impl Dialect {
                 respell_binary(&mut tokens);
                 respell_remainders(&mut tokens);
                 crate::respell::intervals(&mut tokens);
+                crate::respell::characters(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
             Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),

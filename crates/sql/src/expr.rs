@@ -144,6 +144,8 @@ pub(crate) enum Expr {
     /// Of texts that a collation takes for equal, always the same one: for groups, and rows that are to come once.
     Canonical(Arc<Collation>, Box<Expr>),
     Subquery(Rc<Subquery>),
+    /// The first that is not null: those behind it are not looked at.
+    Coalesce(Vec<Expr>),
     /// The value, which also goes to a place: what is set behind it reads it there.
     Keep(Slot, Box<Expr>),
 }
@@ -248,12 +250,12 @@ impl Expr {
             Expr::Assigned(assigned) => assigned.eval(run)?,
             Expr::Call(function, arguments) => {
                 let mut values = Vec::with_capacity(arguments.len());
+                // All of them: one behind a null may be refused.
                 for argument in arguments {
-                    let value = argument.eval(run)?;
-                    if function.is_strict && value.is_null() {
-                        return Ok(Value::Null);
-                    }
-                    values.push(value);
+                    values.push(argument.eval(run)?);
+                }
+                if function.is_strict && values.iter().any(Value::is_null) {
+                    return Ok(Value::Null);
                 }
                 (function.call)(run, &values)?
             }
@@ -276,6 +278,15 @@ impl Expr {
                 run.canonical(collation, value)?
             }
             Expr::Subquery(subquery) => subquery.eval(run)?,
+            Expr::Coalesce(parts) => {
+                for part in parts {
+                    let value = part.eval(run)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Value::Null
+            }
             Expr::Keep(slot, inner) => {
                 let value = inner.eval(run)?;
                 run.frame[*slot] = value.clone();
@@ -324,7 +335,9 @@ impl Expr {
             | Expr::Cast(_, _, inner) => {
                 inner.walk(visit);
             }
-            Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().for_each(|part| part.walk(visit)),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) | Expr::Coalesce(parts) => {
+                parts.iter().for_each(|part| part.walk(visit));
+            }
             Expr::Compare(_, a, b, _) | Expr::Same(a, b, _) | Expr::Arithmetic(_, _, _, a, b) | Expr::Concat(a, b) => {
                 a.walk(visit);
                 b.walk(visit);
@@ -374,7 +387,9 @@ impl Expr {
             (Expr::Is(a, x), Expr::Is(b, y)) => x == y && a.is_like(b),
             (Expr::Negate(x, a), Expr::Negate(y, b)) => x == y && a.is_like(b),
             (Expr::Cast(x, _, a), Expr::Cast(y, _, b)) => x == y && a.is_like(b),
-            (Expr::And(a), Expr::And(b)) | (Expr::Or(a), Expr::Or(b)) => all_like(a, b),
+            (Expr::And(a), Expr::And(b)) | (Expr::Or(a), Expr::Or(b)) | (Expr::Coalesce(a), Expr::Coalesce(b)) => {
+                all_like(a, b)
+            }
             (Expr::Call(f, a), Expr::Call(g, b)) => std::ptr::eq(*f, *g) && !f.is_volatile && all_like(a, b),
             (Expr::Compare(x, a, b, _), Expr::Compare(y, c, d, _)) => x == y && a.is_like(c) && b.is_like(d),
             (Expr::Same(a, b, _), Expr::Same(c, d, _)) | (Expr::Concat(a, b), Expr::Concat(c, d)) => {
@@ -425,6 +440,7 @@ impl Expr {
             Expr::Concat(a, b) => Expr::Concat(one(a), one(b)),
             Expr::And(parts) => Expr::And(parts.into_iter().map(|part| part.replaced(change)).collect()),
             Expr::Or(parts) => Expr::Or(parts.into_iter().map(|part| part.replaced(change)).collect()),
+            Expr::Coalesce(parts) => Expr::Coalesce(parts.into_iter().map(|part| part.replaced(change)).collect()),
             Expr::Call(function, parts) => {
                 Expr::Call(function, parts.into_iter().map(|part| part.replaced(change)).collect())
             }

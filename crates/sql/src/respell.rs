@@ -75,6 +75,24 @@ pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// `CHAR(65 USING utf8mb4)` of MySQL: text is what CHAR gives.
+pub(crate) fn characters(tokens: &mut [TokenWithSpan]) {
+    if !tokens.iter().any(|token| is_word(&token.token, "using")) {
+        return;
+    }
+    let seen = seen(tokens);
+    for place in 0..seen.len() {
+        let is_call = is_word(&tokens[seen[place]].token, "char")
+            && seen.get(place + 1).is_some_and(|next| tokens[*next].token == Token::LParen);
+        let Some((end, _)) = is_call.then(|| parenthesis(tokens, &seen, place + 1)).flatten() else { continue };
+        if end > place + 3 && is_word(&tokens[seen[end - 2]].token, "using") {
+            for at in [seen[end - 2], seen[end - 1]] {
+                tokens[at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+            }
+        }
+    }
+}
+
 /// ROLLUP, CUBE and GROUPING SETS of PostgreSQL: an element may be an expression that begins with a parenthesis, which the parser takes for a list.
 pub(crate) fn grouping_sets(tokens: &mut Vec<TokenWithSpan>) {
     let is_one = |token: &Token| ["rollup", "cube", "sets"].iter().any(|wanted| is_word(token, wanted));
@@ -109,7 +127,9 @@ pub(crate) fn grouping_sets(tokens: &mut Vec<TokenWithSpan>) {
 /// `+-1`: signs that stand together are none of an operator's in PostgreSQL.
 pub(crate) fn signs(tokens: &mut Vec<TokenWithSpan>) {
     let signs_of = |token: &Token| match token {
-        Token::CustomBinaryOperator(text) if !text.is_empty() && text.bytes().all(|sign| matches!(sign, b'+' | b'-')) => {
+        Token::CustomBinaryOperator(text)
+            if !text.is_empty() && text.bytes().all(|sign| matches!(sign, b'+' | b'-')) =>
+        {
             Some(text.clone())
         }
         _ => None,
@@ -131,7 +151,10 @@ mod tests {
     use crate::dialect::Dialect;
 
     fn spelled(dialect: Dialect, text: &str) -> String {
-        dialect.tokens(text).map(|tokens| tokens.iter().map(|token| token.token.to_string()).collect()).unwrap_or_default()
+        dialect
+            .tokens(text)
+            .map(|tokens| tokens.iter().map(|token| token.token.to_string()).collect())
+            .unwrap_or_default()
     }
 
     #[test]
@@ -150,6 +173,7 @@ mod tests {
         assert_eq!(of("x + INTERVAL '1 2' DAY_HOUR"), "x + INTERVAL '1 2' TIMEZONE_HOUR");
         assert_eq!(of("INTERVAL(3, 1, 5)"), "`interval`(3, 1, 5)");
         assert_eq!(of("x + INTERVAL(3) DAY"), "x + INTERVAL(3) DAY");
+        assert_eq!(of("CHAR(65, 66 USING utf8mb4)"), "CHAR(65, 66    )");
         assert_eq!(unit_of_parts("timezone_hour"), Some("DAY_HOUR"));
     }
 

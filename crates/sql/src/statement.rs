@@ -124,7 +124,8 @@ impl Parsed {
         use ast::Statement as S;
         matches!(
             &self.statement,
-            Said::Control(Control::Commit { .. } | Control::Rollback { .. }) | Said::Parsed(S::Rollback { .. } | S::Commit { .. })
+            Said::Control(Control::Commit { .. } | Control::Rollback { .. })
+                | Said::Parsed(S::Rollback { .. } | S::Commit { .. })
         )
     }
 }

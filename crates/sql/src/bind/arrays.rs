@@ -18,7 +18,10 @@ impl Binder<'_> {
         match bound.ty.base {
             Base::Array | Base::Any => Ok(bound),
             Base::Unknown => self.cast_to(bound, Type::of(Base::Array), Strictness::Explicit),
-            _ => Err(Error::unsupported("an operator for arrays on what is none")),
+            _ => {
+                let what = format!("operator or function for arrays does not exist: {}", bound.ty);
+                Err(Error::new(Condition::UndefinedFunction, what))
+            }
         }
     }
 
@@ -136,10 +139,10 @@ impl Binder<'_> {
             _ => Vec::new(),
         };
         let check = |root: Bound| match root.ty.base {
-            Base::Unknown => Err(Error::new(
-                Condition::TypeMismatch,
-                "cannot subscript type unknown because it does not support subscripting",
-            )),
+            Base::Unknown | Base::Text if self.dialect == Dialect::Postgres => {
+                let what = format!("cannot subscript type {} because it does not support subscripting", root.ty);
+                Err(Error::new(Condition::TypeMismatch, what))
+            }
             _ => Ok(root),
         };
         let (root, chain) = match names.is_empty() {
@@ -387,7 +390,15 @@ impl Binder<'_> {
             },
             _ => value,
         };
-        self.cast_to(value, Type::of_ast(self.dialect, declared)?, Strictness::Explicit)
+        let to = Type::of_ast(self.dialect, declared)?;
+        let is_clock = to.is_moment() && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool));
+        let is_span =
+            to.base == Base::Interval && (value.ty.is_number() || value.ty.is_moment() || value.ty.base == Base::Bool);
+        if self.dialect == Dialect::Postgres && (is_clock || is_span) {
+            let what = format!("cannot cast type {} to {to}", value.ty);
+            return Err(Error::new(Condition::CannotCoerce, what));
+        }
+        self.cast_to(value, to, Strictness::Explicit)
     }
 
     /// Operators that compare with regular expressions.

@@ -19,7 +19,7 @@ const DIGITS_MORE: u32 = 4;
 const DIGITS_OF_SUMS: u32 = 22;
 
 /// Digits of a decimal that whole numbers of 64 bits hold.
-pub(super) const WHOLE_DIGITS_MAX: u32 = 18;
+pub(super) const DIGITS_OF_WHOLE: u32 = 18;
 
 /// Digits before and behind the point.
 #[derive(Clone, Copy)]
@@ -70,6 +70,15 @@ pub(super) fn common(a: Type, b: Type) -> Option<Type> {
     Some(Digits { whole: a.whole.max(b.whole), scale: a.scale.max(b.scale) }.ty())
 }
 
+/// The type that holds whole numbers of 64 bits with a sign and without.
+pub(super) const MIXED: Type = Type { base: Base::Decimal, length: 20, scale: 0 };
+
+/// True for two types of whole numbers that [`MIXED`] alone holds.
+pub(super) fn is_mixed(a: Type, b: Type) -> bool {
+    let is_signed = |ty: Type| ty.is_integer() && !ty.is_unsigned();
+    a.base == Base::Uint8 && is_signed(b) || b.base == Base::Uint8 && is_signed(a)
+}
+
 /// The type of a decimal that an operation gives.
 pub(super) fn result_of(operation: Arithmetic, a: Type, b: Type) -> Type {
     let (Some(a), Some(b)) = (Digits::of(a), Digits::of(b)) else { return Type::of(Base::Decimal) };
@@ -117,8 +126,27 @@ pub(super) fn of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
 pub(super) fn calculates(name: &str) -> bool {
     matches!(
         name,
-        "abs" | "round" | "truncate" | "ceil" | "ceiling" | "floor" | "mod" | "sign" | "greatest" | "least" | "coalesce" | "ifnull"
-            | "sqrt" | "pow" | "power" | "exp" | "ln" | "log" | "log2" | "log10" | "with_scale"
+        "abs"
+            | "round"
+            | "truncate"
+            | "ceil"
+            | "ceiling"
+            | "floor"
+            | "mod"
+            | "sign"
+            | "greatest"
+            | "least"
+            | "coalesce"
+            | "ifnull"
+            | "sqrt"
+            | "pow"
+            | "power"
+            | "exp"
+            | "ln"
+            | "log"
+            | "log2"
+            | "log10"
+            | "with_scale"
     )
 }
 

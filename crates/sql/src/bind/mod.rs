@@ -5,10 +5,12 @@
 
 mod aggregates;
 mod arrays;
+mod calls;
 mod check;
 mod exact;
 mod expressions;
 mod from;
+mod groups;
 mod json;
 mod moments;
 mod mysql;

@@ -222,7 +222,9 @@ impl Binder<'_> {
                 let values = values.iter().map(|value| self.bind(scope, value)).collect::<Result<_>>()?;
                 self.call("char", values)?
             }
-            ("interval", [value, bounds @ ..]) if !bounds.is_empty() => self.bind_interval_call(scope, value, bounds)?,
+            ("interval", [value, bounds @ ..]) if !bounds.is_empty() => {
+                self.bind_interval_call(scope, value, bounds)?
+            }
             _ => return Ok(None),
         }))
     }
@@ -301,26 +303,41 @@ impl Binder<'_> {
         if name == "strcmp" {
             arguments = arguments.into_iter().map(|bound| as_base(bound, Base::Text)).collect::<Result<_>>()?;
         } else {
+            for argument in arguments.iter_mut().filter(|argument| argument.ty.base == Base::Json) {
+                *argument = as_base(argument.clone(), Base::Text)?;
+            }
             // All as texts, all as exact numbers, else all as doubles.
-            let is_text = |bound: &Bound| matches!(bound.ty.base, Base::Text | Base::Unknown | Base::Any) || bound.ty.is_moment();
-            let is_exact = |bound: &Bound| bound.ty.is_number() && bound.ty.base != Base::Double || bound.ty.base == Base::Bool || bound.ty.base == Base::Unknown;
+            let is_text =
+                |bound: &Bound| matches!(bound.ty.base, Base::Text | Base::Unknown | Base::Any) || bound.ty.is_moment();
+            let is_exact = |bound: &Bound| {
+                bound.ty.is_number() && bound.ty.base != Base::Double
+                    || bound.ty.base == Base::Bool
+                    || bound.ty.base == Base::Unknown
+            };
             if !arguments.iter().all(is_text) && !arguments.iter().all(is_exact) {
                 arguments = arguments.into_iter().map(|bound| as_base(bound, Base::Double)).collect::<Result<_>>()?;
             }
         }
+        let collation = self.collation_of_values(&arguments);
+        let compared = |comparison: Comparison, a: Bound, b: Bound| -> Result<Expr> {
+            Ok(match self.compare(comparison, a, b)? {
+                Expr::Compare(comparison, a, b, _) => Expr::Compare(comparison, a, b, collation.clone()),
+                other => other,
+            })
+        };
         let first = arguments.remove(0);
         let mut branches = Vec::with_capacity(arguments.len());
         let ordered = [(Comparison::Less, -1), (Comparison::Equal, 0), (Comparison::Greater, 1)];
         let otherwise = match name {
             "strcmp" => {
                 for (comparison, value) in ordered {
-                    branches.push((self.compare(comparison, first.clone(), arguments[0].clone())?, number(value)));
+                    branches.push((compared(comparison, first.clone(), arguments[0].clone())?, number(value)));
                 }
                 Expr::Const(Value::Null)
             }
             _ => {
                 for (at, argument) in arguments.into_iter().enumerate() {
-                    branches.push((self.compare(Comparison::Equal, first.clone(), argument)?, number(at as i64 + 1)));
+                    branches.push((compared(Comparison::Equal, first.clone(), argument)?, number(at as i64 + 1)));
                 }
                 number(0)
             }
@@ -393,8 +410,26 @@ fn is_binary(bound: &Bound) -> bool {
 pub(super) fn makes_own_text(name: &str) -> bool {
     matches!(
         name,
-        "hex" | "md5" | "sha" | "sha1" | "sha2" | "bin" | "oct" | "conv" | "format" | "date_format" | "time_format" | "dayname" | "monthname"
-            | "to_base64" | "space" | "uuid" | "system_variable" | "timestampadd" | "later_text" | "earlier_text"
+        "hex"
+            | "md5"
+            | "sha"
+            | "sha1"
+            | "sha2"
+            | "bin"
+            | "oct"
+            | "conv"
+            | "format"
+            | "date_format"
+            | "time_format"
+            | "dayname"
+            | "monthname"
+            | "to_base64"
+            | "space"
+            | "uuid"
+            | "system_variable"
+            | "timestampadd"
+            | "later_text"
+            | "earlier_text"
     )
 }
 

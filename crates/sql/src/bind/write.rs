@@ -466,10 +466,13 @@ impl Binder<'_> {
 
     /// MySQL sets columns one behind the other: who reads one that was set before gets what it was set to.
     fn set_in_turn(&self, table: &Rc<Table>, scope: &Scope<'_>, sets: &mut [(usize, Expr)]) {
-        let used = scope.relations.iter().flat_map(|relation| relation.columns.first()).find_map(|column| match &column.place {
-            super::Place::Field(used, _) if Rc::ptr_eq(&used.table, table) => Some(used),
-            _ => None,
-        });
+        let used =
+            scope.relations.iter().flat_map(|relation| relation.columns.first()).find_map(|column| {
+                match &column.place {
+                    super::Place::Field(used, _) if Rc::ptr_eq(&used.table, table) => Some(used),
+                    _ => None,
+                }
+            });
         let Some(used) = used else { return };
         // Where each column that was set stands now.
         let mut places: Vec<(usize, Slot)> = Vec::new();

@@ -73,6 +73,11 @@ impl Choices {
         if self.is_set { Value::text("") } else { self.words.first().map_or(Value::Null, text_of) }
     }
 
+    /// True if a text is one of them.
+    pub(crate) fn allows(&self, text: &str) -> bool {
+        self.find(&Value::text(text)).is_some()
+    }
+
     fn one(&self, text: &str) -> Option<&String> {
         self.words.iter().find(|word| word.to_lowercase() == text.to_lowercase())
     }
@@ -158,7 +163,12 @@ impl Assigned {
             // What begins as a number is cut, what does not is none.
             let digits = text.trim_start().trim_start_matches(['+', '-', '.']);
             let is_cut = digits.starts_with(|c: char| c.is_ascii_digit());
-            return Err(Error::new(if is_cut { Condition::Truncated } else { Condition::TypeMismatch }, ""));
+            if is_cut {
+                // What is left may still be too large.
+                cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
+                return Err(Error::new(Condition::Truncated, ""));
+            }
+            return Err(Error::new(Condition::TypeMismatch, ""));
         }
         let taken = cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
         Ok(taken)

@@ -70,6 +70,14 @@ fn integer(value: &Value) -> i64 {
     }
 }
 
+/// A whole number as its 64 bits.
+fn bits(value: &Value) -> u64 {
+    match value {
+        Value::Uint(number) => *number,
+        value => integer(value) as u64,
+    }
+}
+
 fn moment(value: &Value) -> Option<Datetime> {
     match value {
         Value::Datetime(moment) => Some(**moment),
@@ -501,7 +509,7 @@ functions! {
             _ => Value::Null,
         })
     };
-    "crc32" (1, 1) INT, true, false => |_, a| {
+    "crc32" (1, 1) Returns::Type(Base::Uint4), true, false => |_, a| {
         let sum = bytes(&a[0]).iter().fold(!0u32, |sum, byte| {
             (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
         });
@@ -584,9 +592,9 @@ functions! {
             false => in_base(number, to),
         }))
     };
-    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(integer(&a[0]) as u64, 2)));
-    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(integer(&a[0]) as u64, 8)));
-    "bit_count" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from((integer(&a[0]) as u64).count_ones())));
+    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(bits(&a[0]), 2)));
+    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(bits(&a[0]), 8)));
+    "bit_count" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from(bits(&a[0]).count_ones())));
     "log2" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log2())));
     "log10" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log10())));
     "ln" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.ln())));
