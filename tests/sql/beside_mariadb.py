@@ -107,7 +107,7 @@ class Generator:
                 f"REPEAT({e('text')}, 2)", f"QUOTE({e('text')})", f"ELT({e('int')}, 'x', 'y', 'z')", f"FORMAT({e('decimal')}, 2)", f"INSERT({e('text')}, 2, 1, 'ZZ')", f"IF({e('bool')}, {e('text')}, {e('int')})",
                 f"COALESCE({e('text')}, {e('int')})", f"DAYNAME({e('date')})", f"MONTHNAME({e('date')})", f"SHA1({e('text')})", f"BIN({e('int')})", f"CONV({e('int')}, 10, 16)", f"CONCAT('<', SPACE(2), '>')", f"HEX(CHAR(65, 66 USING utf8mb4))", f"NULLIF({e('text')}, 'a')",
                 f"CASE {e('int')} WHEN 1 THEN {e('text')} WHEN 2 THEN {e('decimal')} ELSE {e('int')} END", f"TIME_FORMAT('10:11:12', '%H %i')", f"SOUNDEX({e('text')})", f"TO_BASE64({e('text')})", f"LTRIM({e('text')})",
-                f"JSON_EXTRACT('{{\"a\": [1, {{\"b\": 2}}]}}', '$.a[{self.choice(0, 1, 2)}]')", f"JSON_OBJECT('k', {e('int')}, 't', {e('text')})", f"JSON_ARRAY({e('int')}, {e('text')}, NULL)", f"JSON_UNQUOTE(JSON_EXTRACT('{{\"a\": \"q\"}}', '$.a'))"),
+                f"CAST(JSON_EXTRACT('{{\"a\": [1, {{\"b\": 2}}]}}', '$.a[{self.choice(0, 1, 2)}]') AS CHAR)", f"CAST(JSON_OBJECT('k', {e('int')}, 't', {e('text')}) AS CHAR)", f"CAST(JSON_ARRAY({e('int')}, {e('text')}, NULL) AS CHAR)", f"JSON_UNQUOTE(JSON_EXTRACT('{{\"a\": \"q\"}}', '$.a'))"),
             "bool": lambda: self.choice(
                 f"({e('int')} {self.choice('=', '<', '>', '<>', '<=', '<=>')} {e('int')})", f"({e('text')} {self.choice('=', '<', 'LIKE', '<=>')} {e('text')})", f"({e('bool')} {self.choice('AND', 'OR', 'XOR')} {e('bool')})",
                 f"(NOT {e('bool')})", f"({e('int')} IS {self.choice('', 'NOT ')}NULL)", f"({e('int')} BETWEEN {e('int')} AND {e('int')})", f"({e('int')} IN (1, 2, {e('int')}))", f"({e('date')} < {e('date')})",

@@ -74,7 +74,7 @@ class Statements:
             draw = self.random.random()
             if draw < 0.25:
                 key += 1
-                yield f"INSERT INTO prep VALUES (%s, {', '.join('%s' for _ in self.kinds())})", (key,) + tuple(self.value(kind) for kind in self.kinds())
+                yield f"INSERT INTO prep VALUES (%s, {', '.join(map(self.cast, self.kinds()))})", (key,) + tuple(self.value(kind) for kind in self.kinds())
                 yield "SELECT * FROM prep WHERE id = %s", (key,)
                 continue
             kind = self.random.choice(self.kinds())
@@ -85,7 +85,7 @@ class Statements:
             elif draw < 0.55:
                 yield f"SELECT id, {at} FROM prep WHERE {at} IN ({self.cast(kind)}, {self.cast(kind)}) OR id < %s ORDER BY id LIMIT 7", (self.value(kind), self.value(kind), self.random.randint(0, max(key, 1)))
             elif draw < 0.65:
-                yield f"UPDATE prep SET {at} = %s WHERE id = %s", (self.value(kind), self.random.randint(0, max(key, 1)))
+                yield f"UPDATE prep SET {at} = {self.cast(kind)} WHERE id = %s", (self.value(kind), self.random.randint(0, max(key, 1)))
             elif draw < 0.72:
                 yield f"SELECT id, COALESCE({at}, {self.cast(kind)}) FROM prep WHERE id BETWEEN %s AND %s ORDER BY id", (self.value(kind), key - 3, key)
             elif draw < 0.82:
@@ -94,7 +94,7 @@ class Statements:
             elif draw < 0.87:
                 yield f"SELECT COUNT(*), MIN({at if kind not in ('bytes', 'json', 'bool', 'uuid', 'array') else 'id'}), MAX(id) FROM prep WHERE id > %s AND c_text LIKE %s", (self.random.randint(0, max(key, 1)), self.choice("%a%", "_", "%", "äöü"))
             elif draw < 0.92 and not self.is_mysql:
-                yield "SELECT id FROM prep WHERE id = ANY(%s) AND c_array && %s ORDER BY id", ([1, 2, key], self.value("array") or [1])
+                yield "SELECT id FROM prep WHERE id = ANY(%s) AND c_array && %s::int[] ORDER BY id", ([1, 2, key], self.value("array") or [1])
             elif draw < 0.96:
                 yield f"DELETE FROM prep WHERE id = %s AND {at} {compare} {self.cast(kind)}", (self.random.randint(0, max(key, 1)), self.value(kind))
             else:

@@ -576,6 +576,15 @@ impl Database {
         found.is_some()
     }
 
+    /// Forgets the places that were marked behind one of a name.
+    pub fn forget_behind(&self, context: &Context, name: &str) {
+        let mut txn = context.txn.borrow_mut();
+        let Some(txn) = txn.as_mut() else { return };
+        if let Some(at) = txn.savepoints.iter().rposition(|(other, ..)| other == name) {
+            txn.savepoints.truncate(at + 1);
+        }
+    }
+
     /// Runs `callback` after the open transaction is durable. Errors: `NoTransaction` without a transaction.
     pub fn on_commit(&self, context: &Context, callback: TxnCallback) -> Result<()> {
         match context.txn.borrow_mut().as_mut() {

@@ -118,6 +118,12 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         // Text is bits as they are written: so dumps have them.
         Value::Text(text) if is_bits && strictness == Strictness::Assignment => bits_of(text.as_bytes()),
         Value::Bytes(bytes) if is_bits => bits_of(bytes),
+        // CAST(x AS SIGNED) keeps the bits.
+        Value::Uint(number)
+            if dialect == Dialect::Mysql && strictness == Strictness::Explicit && to.base == Base::Int8 =>
+        {
+            Some(i128::from(*number as i64))
+        }
         Value::Int(_) | Value::Uint(_) => value.as_integer(),
         Value::Bool(value) if strictness == Strictness::Explicit || dialect == Dialect::Mysql => {
             Some(i128::from(*value))
@@ -139,9 +145,9 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
             _ => rounded_to(**decimal, 0).and_then(|value| value.to_integer()),
         },
         Value::Text(text) => match (text.trim().parse::<i128>(), dialect) {
-            (Ok(number), _) => Some(number),
+            (Ok(number), _) if dialect != Dialect::Mysql || strictness != Strictness::Explicit => Some(number),
             // Up to the point; into a column it is rounded.
-            (Err(_), Dialect::Mysql) if strictness == Strictness::Explicit => {
+            (_, Dialect::Mysql) if strictness == Strictness::Explicit => {
                 let digits = whole_part(text);
                 let beyond = if digits.starts_with('-') { i128::MIN } else { i128::MAX };
                 let is_none = digits.trim_start_matches(['+', '-']).is_empty();
@@ -150,11 +156,11 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
                 let number = number.clamp(i128::from(i64::MIN), i128::from(u64::MAX));
                 Some(if to.base == Base::Int8 { i128::from(number as i64) } else { number })
             }
-            (Err(_), Dialect::Mysql) => {
+            (_, Dialect::Mysql) => {
                 let number = leading_number(text).parse::<f64>().unwrap_or(0.0);
                 return to_integer(dialect, Value::Double(number), to, strictness);
             }
-            (Err(_), _) => return Err(invalid(dialect, text, to)),
+            _ => return Err(invalid(dialect, text, to)),
         },
         _ => return Err(mismatch(dialect, &value, to)),
     };

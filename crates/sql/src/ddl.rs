@@ -774,6 +774,14 @@ impl Ddl<'_> {
         {
             return Err(Error::unsupported("an index of arrays"));
         }
+        let is_taken = self.dialect == Dialect::Mysql
+            && u32::try_from(space_id)
+                .ok()
+                .and_then(|id| self.database.catalog.space(SpaceId(id)))
+                .is_some_and(|space| space.indexes().iter().any(|known| known.name.eq_ignore_ascii_case(name)));
+        if is_taken {
+            return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
+        }
         let row = encode_index(space_id, number, name, index, columns);
         self.execute(INDEX_ID, Operation::Insert { tuple: &row })
     }

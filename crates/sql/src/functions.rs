@@ -485,6 +485,10 @@ fn truncate(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
             let unit = 10i128.checked_pow((scale - digits) as u32).unwrap_or(i128::MAX);
             tuple::decimal::Decimal::new(coefficient / unit, digits).map(Value::decimal).ok_or_else(overflow)
         }
+        Value::Int(value) if digits < 0 => {
+            let unit = 10i64.checked_pow(digits.unsigned_abs());
+            Ok(Value::Int(unit.map_or(0, |unit| value / unit * unit)))
+        }
         other => number(other),
     }
 }

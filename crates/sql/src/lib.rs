@@ -69,7 +69,7 @@ mod window;
 pub use advisory::LOCKS_MAX as ADVISORY_LOCKS_MAX;
 pub use alter::REWRITTEN_MAX;
 pub use array::{ELEMENTS_MAX, elements, parse_array};
-pub use bind::{Origin, PARAMETERS_MAX, PartOf};
+pub use bind::{Origin, PARAMETERS_MAX, PartOf, type_of_parameter};
 pub use change::Counts;
 pub use condition::serve_expressions;
 pub use constraint::WAITING_KEYS_MAX;

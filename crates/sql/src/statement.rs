@@ -145,6 +145,14 @@ impl Prepared {
         &self.columns
     }
 
+    /// True if the types of its columns depend on what its parameters are.
+    pub fn depends_on_params(&self) -> bool {
+        let is_open = |column: &Column| {
+            column.param.is_none() && matches!(column.ty.base, Base::Any | Base::Number | Base::Scalar)
+        };
+        !self.params.is_empty() && self.columns.iter().any(is_open)
+    }
+
     /// The types of its parameters.
     pub fn params(&self) -> &[Type] {
         &self.params
@@ -711,6 +719,7 @@ impl Sql {
                     return Err(Error::new(Condition::UndefinedSavepoint, format!("no such savepoint: {name}")));
                 };
                 database.rollback_to_savepoint(context, &savepoint)?;
+                database.forget_behind(context, name);
                 "ROLLBACK"
             }
             Work::Release(name) => {

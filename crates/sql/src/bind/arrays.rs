@@ -374,6 +374,9 @@ impl Binder<'_> {
         while let ast::Expr::Nested(expr) | ast::Expr::Cast { expr, .. } = inner {
             inner = expr;
         }
+        if matches!(inner, ast::Expr::Value(value) if value.value == ast::Value::Null) {
+            return Ok(Expr::Const(Value::Null));
+        }
         if !all && matches!(inner, ast::Expr::Value(_) | ast::Expr::Array(_)) {
             return Ok(found);
         }

@@ -140,11 +140,13 @@ impl Binder<'_> {
             return Err(Error::new(Condition::UndefinedFunction, message));
         }
         let mut arguments = arguments;
-        let is_numeric = super::exact::calculates(name);
+        let is_numeric = super::exact::calculates(name) || matches!(name, "hex" | "bin" | "oct" | "conv");
+        let count = arguments.len();
         for argument in arguments.iter_mut().filter(|_| is_numeric) {
             let to = match (self.dialect, argument.ty.base) {
                 (Dialect::Mysql, Base::Bool) => Base::Int8,
                 // A literal that nothing has given a type is a double there.
+                (Dialect::Postgres, Base::Unknown) if name == "round" && count > 1 => Base::Decimal,
                 (Dialect::Postgres, Base::Unknown) if matches!(function.result, Returns::First) => Base::Double,
                 _ => continue,
             };

@@ -61,6 +61,20 @@ pub(super) fn literal(value: &tuple::decimal::Decimal) -> Type {
     Digits { whole: count.saturating_sub(scale), scale }.ty()
 }
 
+/// The type that a value of a parameter has in MySQL; of null nothing is known.
+pub fn type_of_parameter(value: &Value) -> Type {
+    match value {
+        Value::Null => Type::UNKNOWN,
+        Value::Bool(_) | Value::Int(_) => Type::of(Base::Int8),
+        Value::Uint(_) => Type::of(Base::Uint8),
+        Value::Double(_) => Type::of(Base::Double),
+        Value::Decimal(_) => Type::of(Base::Decimal),
+        Value::Bytes(_) => Type::of(Base::Bytes),
+        Value::Datetime(_) => Type::of(Base::Timestamp),
+        _ => Type::TEXT,
+    }
+}
+
 /// The type of a column that has exact numbers of both, one of which is a decimal. None: they are others.
 pub(super) fn common(a: Type, b: Type) -> Option<Type> {
     if a.base != Base::Decimal && b.base != Base::Decimal {

@@ -347,8 +347,9 @@ impl Binder<'_> {
         }
         let ty = match self.dialect {
             // The values say what they are.
-            Dialect::Tarantool | Dialect::Mysql => Type::of(Base::Any),
-            Dialect::Postgres => params[number],
+            Dialect::Tarantool => Type::of(Base::Any),
+            Dialect::Mysql if number >= self.declared.get() => Type::of(Base::Any),
+            Dialect::Mysql | Dialect::Postgres => params[number],
         };
         Ok(Bound::new(Expr::Param(number), ty))
     }
@@ -503,6 +504,17 @@ impl Binder<'_> {
     pub(super) fn compare(&self, comparison: Comparison, a: Bound, b: Bound) -> Result<Expr> {
         let collation = self.compared_by(&a, &b);
         let (a, b) = self.unify(a, b, comparison.sign())?;
+        if self.dialect == Dialect::Postgres
+            && let (Expr::Const(Value::Null), _) | (_, Expr::Const(Value::Null)) = (&a.expr, &b.expr)
+        {
+            // Nothing is known, whatever the other side is: it is not looked at.
+            return Ok(Expr::Const(Value::Null));
+        }
+        if self.dialect == Dialect::Postgres
+            && let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
+        {
+            return Ok(Expr::Const(Value::Bool(comparison.holds(crate::expr::order(&collation, a, b)))));
+        }
         Ok(Expr::Compare(comparison, Box::new(a.expr), Box::new(b.expr), collation))
     }
 
@@ -617,6 +629,11 @@ impl Binder<'_> {
         }
         parts.push(self.condition(scope, rest)?);
         parts.reverse();
+        let decides = *op == BinaryOperator::Or;
+        let is_decided = |part: &Expr| matches!(part, Expr::Const(Value::Bool(value)) if *value == decides);
+        if self.dialect == Dialect::Postgres && parts.iter().any(is_decided) {
+            return Ok(boolean(Expr::Const(Value::Bool(decides))));
+        }
         Ok(boolean(if *op == BinaryOperator::And { Expr::And(parts) } else { Expr::Or(parts) }))
     }
 
@@ -798,7 +815,7 @@ impl Binder<'_> {
             });
         }
         if operation == Arithmetic::DivideWhole {
-            return Ok(Base::Int8);
+            return Ok(if a.is_unsigned() || b.is_unsigned() { Base::Uint8 } else { Base::Int8 });
         }
         Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Decimal })
     }
@@ -1023,6 +1040,11 @@ impl Binder<'_> {
             _ => ty,
         };
         let (a, b) = (plain(a, b), plain(b, a));
+        if self.dialect == Dialect::Mysql
+            && matches!((a.base, b.base), (Base::Text, Base::Bytes) | (Base::Bytes, Base::Text))
+        {
+            return Some(Type::of(Base::Bytes));
+        }
         let exact = if self.dialect == Dialect::Mysql { super::exact::common(a, b) } else { None };
         let exact = exact.or_else(|| match self.dialect {
             // Of 64 bits with a sign and without: neither holds both.

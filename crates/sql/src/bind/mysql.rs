@@ -208,7 +208,11 @@ impl Binder<'_> {
                 let (moment, days) = (self.bind(scope, moment)?, self.bind(scope, days)?);
                 self.move_moment(moment, days, "DAY", name == "adddate")?
             }
-            ("timestampdiff" | "timestampadd", [ast::Expr::Identifier(unit), a, b]) => {
+            ("timestampadd", [ast::Expr::Identifier(unit), amount, moment]) => {
+                let (moment, amount) = (self.bind(scope, moment)?, self.bind(scope, amount)?);
+                self.move_moment(moment, amount, &unit.value, true)?
+            }
+            ("timestampdiff", [ast::Expr::Identifier(unit), a, b]) => {
                 let arguments = vec![constant(&unit.value), self.bind(scope, a)?, self.bind(scope, b)?];
                 self.call(name, arguments)?
             }
