@@ -509,6 +509,100 @@ fn who_has_a_password_proves_it() {
     assert!(good.answer().starts_with("1045"));
 }
 
+/// A session of a user who has a password.
+fn entered_as(rig: &mut Rig, user: &str, password: &str) -> Mysql {
+    let mut client = Mysql::open(rig);
+    let proof = wire::scramble(password.as_bytes(), &client.salt.clone());
+    let (_, answer) = client.enter(user, &proof, "mysql_native_password", ABILITIES).unwrap();
+    assert_eq!(answer[0], 0, "{}", failure(&answer));
+    client
+}
+
+#[test]
+fn accounts_are_managed_by_statements() {
+    let mut rig = start();
+    let mut nobody = Mysql::to(&mut rig);
+    assert!(nobody.ask("create user eve identified by 'e'").starts_with("1142"));
+    assert!(nobody.ask("set password = 'mine'").starts_with("1142"), "the listener's account is others', too");
+    assert_eq!(
+        rig.client
+            .eval(
+                "box.session.su('admin', function() box.schema.user.create('boss', { password = 'b' }) box.schema.user.grant('boss', 'super') end) return true"
+            )
+            .code(),
+        0
+    );
+    let mut boss = entered_as(&mut rig, "boss", "b");
+    for sql in [
+        "create table ua (id int primary key auto_increment, v int)",
+        "create user 'reader'@'%' identified by 'r', adder@'%' identified by 'a'",
+        "create user if not exists adder identified by 'other'",
+        "create user wp@localhost identified by 'w'",
+        "grant select on shop.* to reader",
+        "grant select, insert on shop.ua to 'adder'@'%'",
+        "grant all privileges on wordpress.* to 'wp'@'localhost'",
+        "create role team",
+        "grant delete on ua to team",
+    ] {
+        assert_eq!(boss.ask(sql), "ok 0 0", "{sql}");
+    }
+    assert!(boss.ask("create user adder").starts_with("1396"));
+    assert_eq!(boss.ask("create user chief identified by 'c'"), "ok 0 0");
+    assert_eq!(boss.ask("grant all privileges on *.* to 'chief'@'%' with grant option"), "ok 0 0");
+    assert_eq!(entered_as(&mut rig, "chief", "c").ask("create user more; drop user more"), "ok 0 0 | ok 0 0");
+    assert!(boss.ask("grant select (v) on ua to reader").starts_with("1235"));
+    assert!(boss.ask("grant select on ua to nobody").starts_with("1396"));
+    assert!(boss.ask("show grants for adder").contains("GRANT SELECT, INSERT ON `shop`.`ua` TO `adder`@`%`"));
+    let mut reader = entered_as(&mut rig, "reader", "r");
+    assert_eq!(reader.ask("select count(*) from ua"), "0");
+    let secrets = ["select * from _user", "select * from _sha2"];
+    for sql in secrets.into_iter().chain([
+        "insert into ua (v) values (1)",
+        "create table x (a int primary key)",
+        "create user z",
+        "grant select on ua to adder",
+    ]) {
+        assert!(reader.ask(sql).starts_with("1142"), "{sql}");
+    }
+    assert_eq!(reader.ask("set password = 'r2'"), "ok 0 0");
+    entered_as(&mut rig, "reader", "r2");
+    let mut adder = entered_as(&mut rig, "adder", "a");
+    assert_eq!(adder.ask("insert into ua (v) values (1), (2)"), "ok 2 1");
+    for sql in [
+        "update ua set v = 2",
+        "delete from ua where id = 1",
+        "replace into ua values (1, 5)",
+        "truncate table ua",
+        "drop table ua",
+    ] {
+        assert!(adder.ask(sql).starts_with("1142"), "{sql}");
+    }
+    assert_eq!(boss.ask("grant team to adder"), "ok 0 0");
+    assert_eq!(adder.ask("delete from ua where id = 1"), "ok 1 0", "by a role");
+    assert_eq!(boss.ask("grant update on ua to team"), "ok 0 0");
+    assert_eq!(adder.ask("update ua set v = 7"), "ok 1 0");
+    assert_eq!(boss.ask("revoke insert, delete on ua from adder"), "ok 0 0");
+    assert_eq!(boss.ask("revoke delete on ua from team"), "ok 0 0");
+    assert_eq!(adder.ask("update ua set v = 8"), "ok 1 0", "by the right to update alone");
+    assert!(adder.ask("replace into ua values (2, 5)").starts_with("1142"));
+    assert!(adder.ask("delete from ua").starts_with("1142"));
+    assert!(adder.ask("insert into ua (v) values (3)").starts_with("1142"));
+    let mut wp = entered_as(&mut rig, "wp", "w");
+    assert_eq!(wp.ask("create table posts (id int auto_increment primary key, t text)"), "ok 0 0");
+    assert_eq!(wp.ask("insert into posts (t) values ('hello')"), "ok 1 1");
+    assert!(wp.ask("grant all on *.* to wp").starts_with("1142"));
+    assert!(wp.ask("delete from _priv").starts_with("1142"));
+    assert!(boss.ask("drop user wp").starts_with("1451"), "its tables would go with it");
+    assert_eq!(boss.ask("drop table posts"), "ok 0 0");
+    assert_eq!(boss.ask("drop user wp, reader"), "ok 0 0");
+    assert_eq!(boss.ask("revoke all privileges, grant option from adder"), "ok 0 0");
+    assert!(adder.ask("select * from ua").starts_with("1142"));
+    assert_eq!(boss.ask("alter user adder account lock"), "ok 0 0");
+    let mut locked = Mysql::open(&mut rig);
+    let proof = wire::scramble(b"a", &locked.salt.clone());
+    assert_eq!(locked.enter("adder", &proof, "mysql_native_password", ABILITIES).unwrap().1[0], 0xff);
+}
+
 #[test]
 fn bytes_that_are_no_protocol_harm_nobody() {
     let mut rig = start();

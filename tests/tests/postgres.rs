@@ -911,7 +911,7 @@ fn sequences_are_found_by_their_numbers() {
     assert_eq!(db.ask("select setval('s'::regclass, 10)"), "10; SELECT 1");
     assert_eq!(db.ask("insert into t (v) values ('b') returning id"), "11; INSERT 0 1");
     assert!(db.ask("select nextval(999)").contains("42P01"));
-    assert_eq!(db.ask("select 'integer'::\"regtype\""), "23; SELECT 1");
+    assert_eq!(db.ask("select 'integer'::\"regtype\""), "integer; SELECT 1");
 }
 
 #[test]
@@ -1008,4 +1008,47 @@ fn columns_of_results_say_where_they_come_from() {
     assert_eq!(of("insert into f (a) values ('x') returning id"), [(number, 1)]);
     assert_eq!(of("select z from (select a as z from f) d"), [(number, 2)]);
     assert_eq!(of("select a from v"), [(0, 0)]);
+}
+
+#[test]
+fn accounts_are_managed_by_statements() {
+    let mut rig = start();
+    let mut nobody = Postgres::to(&mut rig, "me");
+    assert!(nobody.ask("create user eve password 'e'").starts_with("42501"));
+    assert_eq!(rig.eval("box.session.su('admin', box.schema.user.grant, 'postgres', 'super')").code(), 0);
+    for sql in [
+        "create role crew",
+        "create user u1 with encrypted password 'p1' nosuperuser valid until 'infinity' connection limit -1",
+        "create role u2 login password 'p2' in role crew; create table pt (id serial primary key, v text)",
+        "grant select, insert on public.pt to crew",
+        "grant usage, select on sequence pt_id_seq to crew",
+        "grant select on all tables in schema public to u1",
+        "grant usage on schema public to u1, u2",
+        "revoke create on schema public from u1 cascade",
+    ] {
+        assert!(!nobody.ask(sql).contains(':'), "{sql}");
+    }
+    let refused = [
+        ("create user u1", "42710"),
+        ("create role r password 'x'", "0A000"),
+        ("grant u1 to u2", "0A000"),
+        ("create user e password 'md5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'", "0A000"),
+        ("grant update (v) on pt to u1", "0A000"),
+        ("grant select on nothing to u1", "42P01"),
+        ("grant wish on pt to u1", "42601"),
+        ("drop role nobody", "42704"),
+    ];
+    for (sql, state) in refused {
+        let answer = nobody.ask(sql);
+        assert!(answer.starts_with(state), "{sql}: {answer}");
+    }
+    let can = "select rolname, rolsuper, rolcanlogin from pg_roles where rolname in ('crew', 'u1', 'u2') order by 1";
+    assert_eq!(nobody.ask(can), "crew,f,f; u1,f,t; u2,f,t; SELECT 3");
+    let as_user = |user: &str, sql: &str| format!("box.session.su('{user}', function() return box.space.pt:{sql} end)");
+    assert_eq!(rig.eval(&as_user("u2", "insert({box.NULL, 'a'})")).code(), 0);
+    assert_ne!(rig.eval(&as_user("u2", "delete(1)")).code(), 0);
+    assert_ne!(rig.eval(&as_user("u1", "insert({box.NULL, 'b'})")).code(), 0);
+    assert_eq!(rig.eval(&as_user("u1", "select()")).code(), 0);
+    assert_eq!(nobody.ask("drop owned by u1").split(':').next().map(str::len), Some(5));
+    assert_eq!(nobody.ask("drop role if exists crew, u1, u2, nobody"), "DROP ROLE");
 }

@@ -25,6 +25,12 @@ impl Privileges {
     pub const DROP: u32 = 64;
     /// Alter objects.
     pub const ALTER: u32 = 128;
+    /// Put in new rows, where there is no right to write.
+    pub const INSERT: u32 = 1 << 10;
+    /// Change rows, likewise.
+    pub const UPDATE: u32 = 1 << 11;
+    /// Remove rows, likewise.
+    pub const DELETE: u32 = 1 << 12;
     /// Give rights to others.
     pub(crate) const GRANT: u32 = 1 << 13;
     /// Take rights from others.

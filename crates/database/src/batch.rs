@@ -6,7 +6,6 @@
 //!
 //! Invariant: between the first write and the end nothing else is logged.
 
-use crate::access::Privileges;
 use crate::catalog::{Space, SpaceKind};
 use crate::database::Database;
 use crate::error::Result;
@@ -64,7 +63,7 @@ impl Batch {
         operation: Operation<'_>,
     ) -> Result<Option<Tuple>> {
         debug_assert!(space.takes_batches() && !context.is_in_txn(), "a batch is begun for what it can hold");
-        database.check_space_access(context, space, Privileges::WRITE)?;
+        database.check_write(context, space, operation)?;
         // What comes of it tells of the rows that are there, even if nothing is changed.
         context.see(database.written(space));
         database.statistics.count(&operation);

@@ -174,6 +174,29 @@ impl Database {
         self.end_request(context, result)
     }
 
+    /// Has Lua's half of the catalog make, change or drop a user or a role, or give rights, with the rights of who asks: the first of the arguments (an
+    /// array) says what. Errors: `AccessDenied`; those of `box.schema.user` and `box.schema.role`.
+    pub fn manage_accounts(&self, context: &Context, arguments: &[u8]) -> Result<()> {
+        let procedures = self.procedures().ok_or_else(|| Error::system("there is no Lua"))?;
+        procedures.manage_accounts(context, arguments)
+    }
+
+    /// An object that belongs to a user or a role, as an error names it. None: nothing does.
+    pub fn owned_by(&self, owner: UserId) -> Option<String> {
+        let catalog = &self.catalog;
+        let space = catalog.spaces().into_iter().find(|space| space.owner() == owner);
+        let space = space.map(|space| format!("space '{}'", space.name()));
+        let function = || {
+            let found = catalog.functions().into_iter().find(|function| function.owner == owner)?;
+            Some(format!("function '{}'", found.name))
+        };
+        let sequence = || {
+            let found = catalog.sequences().into_iter().find(|sequence| sequence.def().owner == owner)?;
+            Some(format!("sequence '{}'", found.def().name))
+        };
+        space.or_else(function).or_else(sequence)
+    }
+
     /// Checks the right to run anything. Errors: `AccessDenied`.
     pub fn check_execute_universe(&self, context: &Context) -> Result<()> {
         let rights = self.rights(context);

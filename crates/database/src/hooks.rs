@@ -27,6 +27,12 @@ pub trait Procedures {
     /// Runs source text with encoded arguments. As `call`.
     fn eval(&self, context: &Rc<Context>, source: &str, arguments: &[u8], out: &mut Vec<u8>) -> Result<u32>;
 
+    /// Makes, changes or drops a user or a role, or gives rights: the first of the arguments (an array) says what. Errors: those of
+    /// `box.schema.user` and `box.schema.role`.
+    fn manage_accounts(&self, _context: &Context, _arguments: &[u8]) -> Result<()> {
+        Err(crate::error::Error::system("nobody manages accounts"))
+    }
+
     /// Checks that the body of a persistent function is a function.
     fn check_function(&self, function: &Function) -> Result<()>;
 

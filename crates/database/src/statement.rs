@@ -97,6 +97,12 @@ impl Operation<'_> {
     }
 }
 
+/// True for the spaces that say what passwords are proved by: a right on all spaces is none to read them.
+fn keeps_secrets(space: &Space) -> bool {
+    space.id == alter::USER_ID
+        || space.owner() == crate::session::ADMIN && matches!(space.name().as_str(), "_scram" | "_sha2")
+}
+
 impl Database {
     /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
     #[inline]
@@ -111,19 +117,48 @@ impl Database {
         self.look_at_rights(context, space, wanted)
     }
 
+    /// Checks that the context's user may do a write: by the right to write, or by those to put in, change or remove rows. Errors: `AccessDenied`.
+    #[inline]
+    pub(crate) fn check_write(&self, context: &Context, space: &Space, operation: Operation<'_>) -> Result<()> {
+        match self.check_space_access(context, space, Privileges::WRITE) {
+            Ok(()) => Ok(()),
+            Err(error) => self.check_finer_rights(context, space, operation).map_err(|_| error),
+        }
+    }
+
+    #[cold]
+    fn check_finer_rights(&self, context: &Context, space: &Space, operation: Operation<'_>) -> Result<()> {
+        let wanted = match operation {
+            Operation::Insert { .. } => Privileges::INSERT,
+            Operation::Update { .. } => Privileges::UPDATE,
+            Operation::Delete { .. } | Operation::Expire { .. } => Privileges::DELETE,
+            Operation::Replace { .. } => Privileges::INSERT | Privileges::DELETE,
+            Operation::Upsert { .. } => Privileges::INSERT | Privileges::UPDATE,
+        };
+        self.check_space_access(context, space, wanted)
+    }
+
     fn look_at_rights(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
+        let mut privileges = rights.on(ObjectType::Space, space.id.0);
+        if keeps_secrets(space) {
+            // Who may read all spaces may not read what passwords are proved by.
+            let named = rights.universe | rights.on_object(ObjectType::Space, space.id.0);
+            privileges &= named | !Privileges::READ;
+        }
         if rights.universe & Privileges::USAGE != 0 {
-            space.granted.set(Granted {
-                version: self.catalog.access_version(),
-                user: context.user(&self.catalog),
-                privileges: rights.on(ObjectType::Space, space.id.0),
-            });
+            let (version, user) = (self.catalog.access_version(), context.user(&self.catalog));
+            space.granted.set(Granted { version, user, privileges });
         }
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
             return Ok(());
         }
         let user = context.user(&self.catalog);
+        let is_secret = wanted & !privileges & rights.on(ObjectType::Space, space.id.0) != 0;
+        if is_secret && user != crate::session::ADMIN && user != space.owner() {
+            let name = self.catalog.user_name(user);
+            return Err(access::denied(Privileges::READ, ObjectType::Space, &space.name(), &name));
+        }
         access::check(
             &rights,
             user,
@@ -141,7 +176,7 @@ impl Database {
     ///
     /// Errors: `AccessDenied`, `Readonly`, `WalIo`, `TupleFound`, those of formats and updates. A refused statement has changed nothing.
     pub fn execute(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
-        self.check_space_access(context, space, Privileges::WRITE)?;
+        self.check_write(context, space, operation)?;
         if space.id == alter::SEQUENCE_DATA_ID {
             self.check_sequence_row(context, operation)?;
         }

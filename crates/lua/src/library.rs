@@ -353,6 +353,7 @@ fn setup(state: State) -> Outcome {
         ("opened", &registry.opened),
         ("shutdown", &registry.shutdown),
         ("session_event", &registry.session_event),
+        ("manage_accounts", &registry.manage_accounts),
         ("fiber_ended", &registry.fiber_ended),
         ("to_text", &registry.to_text),
     ] {

@@ -336,6 +336,14 @@ impl Procedures for Lua {
         call_and_encode(|state| state.load(source.as_bytes(), "=eval").map(|()| 0), arguments, false, out)
     }
 
+    fn manage_accounts(&self, _context: &Context, arguments: &[u8]) -> Result<()> {
+        let prepare = |state: State| {
+            state.push_ref(registry().manage_accounts.get());
+            Ok(0)
+        };
+        call_and_encode(prepare, arguments, false, &mut Vec::new()).map(drop)
+    }
+
     fn check_function(&self, function: &Function) -> Result<()> {
         let thread = Thread::take();
         let state = thread.state;

@@ -111,6 +111,8 @@ pub(crate) struct Registry {
     pub(crate) error_of_stack: Cell<c_int>,
     /// Lua function: runs triggers of sessions.
     pub(crate) session_event: Cell<c_int>,
+    /// Lua function: makes and changes users and roles for statements of SQL.
+    pub(crate) manage_accounts: Cell<c_int>,
     /// Functions that watch keys, by the numbers of their watches.
     pub(crate) watchers: RefCell<hashbrown::HashMap<u64, Rc<crate::watches::LuaWatcher>>>,
     /// Sockets with TLS.

@@ -865,10 +865,14 @@ fn database_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     ]]
 }
 
+/// All rights that can be granted on everything.
+pub(crate) const EVERYTHING: u32 = 0x1fff;
+
 fn role_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let users = view.database.catalog.users();
     let row = |user: &Rc<database::User>| {
-        let is_admin = user.id == database::ADMIN;
+        let rights = view.database.catalog.rights_of(user.id);
+        let is_admin = user.id == database::ADMIN || rights.universe & EVERYTHING == EVERYTHING;
         vec![
             text(&user.name),
             Value::Bool(is_admin),
@@ -992,19 +996,19 @@ virtuals! {
     pg_catalog.pg_class [
         oid: Int8, relname: Text, relnamespace: Int8, reltype: Int8, reloftype: Int8, relowner: Int8, relam: Int8, relfilenode: Int8,
         reltablespace: Int8, relpages: Int8, reltuples: Double, relallvisible: Int8, reltoastrelid: Int8, relhasindex: Bool,
-        relisshared: Bool, relpersistence: Text, relkind: Text, relnatts: Int8, relchecks: Int8, relhasrules: Bool, relhastriggers: Bool,
+        relisshared: Bool, relpersistence: Text, relkind: Text, relnatts: Int2, relchecks: Int2, relhasrules: Bool, relhastriggers: Bool,
         relhassubclass: Bool, relrowsecurity: Bool, relforcerowsecurity: Bool, relispopulated: Bool, relreplident: Text,
         relispartition: Bool, relrewrite: Int8, relacl: Array, reloptions: Array, relpartbound: Text, relfrozenxid: Int8, relminmxid: Int8,
     ] => class_rows;
     pg_catalog.pg_attribute [
-        attrelid: Int8, attname: Text, atttypid: Int8, attstattarget: Int8, attlen: Int8, attnum: Int8, attndims: Int8, attcacheoff: Int8,
-        atttypmod: Int8, attbyval: Bool, attstorage: Text, attcompression: Text, attalign: Text, attnotnull: Bool, atthasdef: Bool,
-        atthasmissing: Bool, attidentity: Text, attgenerated: Text, attisdropped: Bool, attislocal: Bool, attinhcount: Int8,
+        attrelid: Int8, attname: Text, atttypid: Int8, attstattarget: Int8, attlen: Int2, attnum: Int2, attndims: Int4, attcacheoff: Int4,
+        atttypmod: Int4, attbyval: Bool, attstorage: Text, attcompression: Text, attalign: Text, attnotnull: Bool, atthasdef: Bool,
+        atthasmissing: Bool, attidentity: Text, attgenerated: Text, attisdropped: Bool, attislocal: Bool, attinhcount: Int4,
         attcollation: Int8, attacl: Array, attoptions: Array, attfdwoptions: Array, attmissingval: Text,
     ] => attribute_rows;
-    pg_catalog.pg_attrdef [oid: Int8, adrelid: Int8, adnum: Int8, adbin: Text] => default_rows;
+    pg_catalog.pg_attrdef [oid: Int8, adrelid: Int8, adnum: Int2, adbin: Text] => default_rows;
     pg_catalog.pg_index [
-        indexrelid: Int8, indrelid: Int8, indnatts: Int8, indnkeyatts: Int8, indisunique: Bool, indnullsnotdistinct: Bool,
+        indexrelid: Int8, indrelid: Int8, indnatts: Int2, indnkeyatts: Int2, indisunique: Bool, indnullsnotdistinct: Bool,
         indisprimary: Bool, indisexclusion: Bool, indimmediate: Bool, indisclustered: Bool, indisvalid: Bool, indcheckxmin: Bool,
         indisready: Bool, indislive: Bool, indisreplident: Bool, indkey: Array, indcollation: Array, indclass: Array, indoption: Array,
         indexprs: Text, indpred: Text,
@@ -1054,9 +1058,9 @@ virtuals! {
         table_rows: Int8, table_collation: Text, table_comment: Text, auto_increment: Int8,
     ] => standard_tables;
     information_schema.columns [
-        table_catalog: Text, table_schema: Text, table_name: Text, column_name: Text, ordinal_position: Int8, column_default: Text,
-        is_nullable: Text, data_type: Text, character_maximum_length: Int8, character_octet_length: Int8, numeric_precision: Int8,
-        numeric_precision_radix: Int8, numeric_scale: Int8, datetime_precision: Int8, collation_name: Text, udt_name: Text,
+        table_catalog: Text, table_schema: Text, table_name: Text, column_name: Text, ordinal_position: Int4, column_default: Text,
+        is_nullable: Text, data_type: Text, character_maximum_length: Int4, character_octet_length: Int4, numeric_precision: Int4,
+        numeric_precision_radix: Int4, numeric_scale: Int4, datetime_precision: Int4, collation_name: Text, udt_name: Text,
         is_identity: Text, identity_generation: Text, is_generated: Text, is_updatable: Text, column_type: Text, column_key: Text,
         extra: Text, column_comment: Text, character_set_name: Text, generation_expression: Text, udt_catalog: Text, udt_schema: Text,
         identity_start: Text, identity_increment: Text, identity_maximum: Text, identity_minimum: Text, identity_cycle: Text,
@@ -1072,7 +1076,7 @@ virtuals! {
     ] => standard_constraints;
     information_schema.key_column_usage [
         constraint_catalog: Text, constraint_schema: Text, constraint_name: Text, table_catalog: Text, table_schema: Text, table_name: Text,
-        column_name: Text, ordinal_position: Int8, position_in_unique_constraint: Int8, referenced_table_schema: Text,
+        column_name: Text, ordinal_position: Int4, position_in_unique_constraint: Int4, referenced_table_schema: Text,
         referenced_table_name: Text, referenced_column_name: Text,
     ] => standard_keys;
     information_schema.sequences [

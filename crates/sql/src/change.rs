@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
 use crate::scan::{encode_key, encode_row, primary_key};
 use crate::value::Value;
-use database::{ErrorCode, Operation};
+use database::{ErrorCode, Operation, Privileges};
 use hashbrown::HashSet;
 use std::rc::Rc;
 use storage::Key;
@@ -168,6 +168,31 @@ impl Write {
     fn remove(&self, run: &Run<'_>, old: &[u8]) -> Result<()> {
         let Some(key) = primary_key(&self.table.space, old) else { return Ok(()) };
         self.execute(run, Operation::Delete { index_id: IndexId::PRIMARY, key: &key }).map(drop)
+    }
+
+    /// Makes a row another one of the same key.
+    fn update(&self, run: &Run<'_>, old: &[u8], new: &[u8]) -> Result<Option<Tuple>> {
+        let Some(key) = primary_key(&self.table.space, old) else { return Ok(None) };
+        let (mut before, mut after) = (Reader::new(old), Reader::new(new));
+        let (old_count, new_count) = (before.read_array().unwrap_or(0), after.read_array().unwrap_or(0));
+        let mut changed = Vec::new();
+        for number in 0..new_count {
+            let is_there = number < old_count;
+            let was = if is_there { before.read_value().ok() } else { None };
+            let Ok(value) = after.read_value() else { break };
+            if was != Some(value) {
+                changed.push((number, value));
+            }
+        }
+        let mut ops = Vec::new();
+        msgpack::encode_array(&mut ops, changed.len() as u32);
+        for (number, value) in changed {
+            msgpack::encode_array(&mut ops, 3);
+            msgpack::encode_str(&mut ops, b"=");
+            msgpack::encode_uint(&mut ops, u64::from(number));
+            ops.extend_from_slice(value);
+        }
+        self.execute(run, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
     }
 
     fn check_nulls(&self, run: &Run<'_>, row: &[Value]) -> Result<()> {
@@ -340,6 +365,9 @@ impl Write {
     ) -> Result<()> {
         let key = self.table.primary_key();
         let moves = sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));
+        // Who may update, and no more, may not put in a row in place of another one.
+        let may = |right: u32| run.database.check_space_access(run.context, &self.table.space, right).is_ok();
+        let may_replace = may(Privileges::WRITE) || !may(Privileges::UPDATE);
         // Rows that get another key leave before any comes, so that they can exchange keys.
         let mut moved = Vec::new();
         for (old, values) in changes {
@@ -364,7 +392,10 @@ impl Write {
                 moved.push((old, new));
                 continue;
             }
-            self.execute(run, Operation::Replace { tuple: &new })?;
+            match may_replace {
+                true => self.execute(run, Operation::Replace { tuple: &new })?,
+                false => self.update(run, old, &new)?,
+            };
             self.give_back(run, &new, sink)?;
         }
         for (old, new) in moved {

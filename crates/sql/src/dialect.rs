@@ -7,6 +7,7 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::rc::Rc;
 
 /// A dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -240,6 +241,30 @@ fn respell_remainders(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// `UPDATE a, b SET` of MySQL: the parser knows a join in its place.
+fn respell_updates(tokens: &mut Vec<TokenWithSpan>) {
+    let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    let (mut is_first, mut is_update, mut depth) = (true, false, 0);
+    let mut commas = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => (is_first, is_update, depth) = (true, false, 0),
+            token if std::mem::take(&mut is_first) => is_update = is_word(token, "update"),
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Comma if is_update && depth == 0 => commas.push(at),
+            token if is_word(token, "set") && depth == 0 => is_update = false,
+            _ => {}
+        }
+    }
+    for at in commas.into_iter().rev() {
+        let span = tokens[at].span;
+        tokens[at].token = Token::make_keyword("CROSS");
+        tokens.insert(at + 1, TokenWithSpan { token: Token::make_keyword("JOIN"), span });
+    }
+}
+
 /// `DROP CHECK` of MySQL: the parser knows it by the name of the standard.
 fn respell_checks(tokens: &mut [TokenWithSpan]) {
     let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
@@ -360,13 +385,14 @@ pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>)
     }
 }
 
-/// True if a statement of the text may be FETCH or MOVE.
-fn has_fetch(text: &str) -> bool {
+/// True if a statement of the text may be one that the parser does not know.
+fn has_own(text: &str) -> bool {
     text.split(';').any(|statement| {
         // A comment may stand before it.
         let start = statement.trim_start();
         let begins = |word: &str| start.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
-        begins("fetch") || begins("move") || begins("--") || begins("/*")
+        let words = ["fetch", "move", "--", "/*", "grant", "revoke", "create", "alter", "drop"];
+        words.iter().any(|word| begins(word))
     })
 }
 
@@ -394,6 +420,7 @@ impl Dialect {
             Dialect::Mysql => {
                 respell_checks(&mut tokens);
                 respell_binary(&mut tokens);
+                respell_updates(&mut tokens);
                 respell_remainders(&mut tokens);
                 crate::respell::intervals(&mut tokens);
                 crate::respell::characters(&mut tokens);
@@ -441,7 +468,7 @@ impl Dialect {
                 return Ok(vec![own]);
             }
         }
-        if self == Dialect::Postgres && has_fetch(text) {
+        if self == Dialect::Postgres && has_own(text) {
             return self.one_by_one(text);
         }
         Ok(self.parse(text)?.into_iter().map(Said::Parsed).collect())
@@ -454,9 +481,14 @@ impl Dialect {
         }
         let mut found = Vec::new();
         for statement in self.tokens(text)?.split(|token| token.token == Token::SemiColon) {
-            match crate::cursors::is_own(statement) {
-                true => found.push(Said::Control(crate::cursors::parse(statement)?)),
-                false => found.extend(self.parse_tokens(statement.to_vec())?.into_iter().map(Said::Parsed)),
+            match () {
+                () if crate::cursors::is_own(statement) => found.push(Said::Control(crate::cursors::parse(statement)?)),
+                () if crate::accounts::are_own(statement) => {
+                    let tokens = statement.iter().map(|token| token.token.clone());
+                    let tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+                    found.push(Said::Accounts(Rc::new(crate::accounts::parse(self, tokens)?)));
+                }
+                () => found.extend(self.parse_tokens(statement.to_vec())?.into_iter().map(Said::Parsed)),
             }
         }
         Ok(found)

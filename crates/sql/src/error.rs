@@ -56,6 +56,10 @@ conditions! {
     DuplicateAlias = "42712", 1066, SqlParserGeneric;
     /// An object of that name is there.
     DuplicateObject = "42710", 1061, IndexExistsInSpace;
+    /// A user or a role of the name is there.
+    DuplicateAccount = "42710", 1396, UserExists;
+    /// No such user or role.
+    UndefinedAccount = "42704", 1396, NoSuchUser;
     /// The definition of a table contradicts itself.
     InvalidTable = "42P16", 1068, CreateSpace;
     /// The types of a column's or an operator's sides do not fit.
@@ -438,6 +442,10 @@ impl From<database::Error> for Error {
             (Code::NoSuchSpace, Condition::UndefinedTable),
             (Code::SpaceExists, Condition::DuplicateTable),
             (Code::IndexExists, Condition::DuplicateObject),
+            (Code::UserExists, Condition::DuplicateAccount),
+            (Code::RoleExists, Condition::DuplicateAccount),
+            (Code::NoSuchUser, Condition::UndefinedAccount),
+            (Code::NoSuchRole, Condition::UndefinedAccount),
             (Code::Readonly, Condition::ReadOnly),
             (Code::NoSuchSavepoint, Condition::UndefinedSavepoint),
             (Code::System, Condition::System),

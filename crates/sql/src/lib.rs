@@ -14,6 +14,7 @@
 //! * What a statement keeps in memory is bounded ([`MEMORY_MAX`]), and one that runs long gives others a turn.
 //! * A plan is made of a schema and is not run under another one.
 
+mod accounts;
 mod advisory;
 mod aggregates;
 mod alter;

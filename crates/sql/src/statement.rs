@@ -1,5 +1,6 @@
 //! Statements: prepared once, run as often as one likes.
 
+use crate::accounts::Accounts;
 use crate::bind::{Binder, Origin, Query, Write};
 use crate::cast::display;
 use crate::change::{Counts, may_try_again};
@@ -97,6 +98,7 @@ enum Work {
     /// EXPLAIN ANALYZE: of a statement whose steps count.
     Analyze(Box<Prepared>, Form),
     Control(Control),
+    Accounts(Rc<Accounts>),
     Begin,
     Commit,
     Rollback,
@@ -192,7 +194,7 @@ impl Prepared {
     /// True if it changes rows or the schema.
     pub fn writes(&self) -> bool {
         match &self.work {
-            Work::Write(_) | Work::Schema(_) => true,
+            Work::Write(_) | Work::Schema(_) | Work::Accounts(_) => true,
             Work::Analyze(inner, _) => inner.writes(),
             _ => self.has_writes,
         }
@@ -200,7 +202,7 @@ impl Prepared {
 
     /// True if it changes the schema.
     pub fn changes_schema(&self) -> bool {
-        matches!(self.work, Work::Schema(_))
+        matches!(self.work, Work::Schema(_) | Work::Accounts(_))
     }
 
     /// What it says, if it changes the schema.
@@ -325,7 +327,7 @@ impl Sql {
         let prepared = Rc::new(self.bind(database, dialect, text, statement, types)?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
-            && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+            && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
             && !self.has_own_tables()
         {
             self.keep(key, &prepared);
@@ -338,7 +340,7 @@ impl Sql {
         binder.declare_params(types);
         let mut columns = Vec::new();
         let mut counted = None;
-        let mut explained_params = None;
+        let (mut explained_params, mut about_accounts) = (None, None);
         let (statement, control) = match (said, dialect) {
             (Said::Parsed(statement), Dialect::Postgres) => {
                 let control = control::of(dialect, &statement)?;
@@ -352,6 +354,10 @@ impl Sql {
                     counted = Some(binder.bind_statement(&all)?.plan);
                 }
                 (statement, None)
+            }
+            (Said::Accounts(accounts), _) => {
+                about_accounts = Some(accounts);
+                (ast::Statement::Commit { chain: false, end: false, modifier: None }, None)
             }
             (Said::Control(control), _) => {
                 (ast::Statement::Commit { chain: false, end: false, modifier: None }, Some(control))
@@ -371,6 +377,7 @@ impl Sql {
         }
         let work = match statement {
             _ if let Some(control) = control => Work::Control(control),
+            _ if let Some(accounts) = about_accounts => Work::Accounts(accounts),
             ast::Statement::Query(query) if let Some(write) = binder.bind_with_write(&query)? => {
                 Work::Write(Box::new(write))
             }
@@ -545,6 +552,17 @@ impl Sql {
                 };
                 Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, ..Counts::default() } })
             }
+            Work::Accounts(accounts) => {
+                let run = || {
+                    let session = self.session(context.session.id);
+                    crate::accounts::run(accounts, database, context, prepared.dialect, session.as_deref())
+                };
+                match context.is_in_txn() {
+                    true => self.in_savepoint(database, context, run)?,
+                    false => self.in_txn(database, context, run)?,
+                }
+                Ok(Outcome { tag: accounts.tag, counts: Counts::default() })
+            }
             Work::Control(_) => Err(Error::unsupported("this statement where no session runs it")),
             control => self.run_control(database, context, control),
         }
@@ -558,6 +576,7 @@ impl Sql {
             // A statement of several is prepared again by its own text.
             let text = match &statement {
                 Said::Parsed(statement) if count > 1 => statement.to_string(),
+                Said::Accounts(accounts) if count > 1 => accounts.text.clone(),
                 Said::Control(Control::Fetch { name, step, is_move }) => crate::cursors::text_of(name, *step, *is_move),
                 _ => text.to_string(),
             };
@@ -591,7 +610,7 @@ impl Sql {
         let prepared = Rc::new(self.bind(database, dialect, &text, statement, types)?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
-            && !matches!(prepared.work, Work::Schema(_) | Work::Analyze(..))
+            && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
             && !self.has_own_tables()
         {
             self.keep((dialect, text), &prepared);

@@ -228,11 +228,15 @@ crate::functions::alike! {
         let (name, wanted) = if a.len() == 3 { (&a[1], &a[2]) } else { (&a[0], &a[1]) };
         let name = as_text(name).rsplit('.').next().unwrap_or_default().trim_matches('"');
         let table = crate::table::Table::find(run.database, run.dialect, name)?;
-        let right = match as_text(wanted).to_ascii_lowercase().as_str() {
-            "select" => database::Privileges::READ,
-            _ => database::Privileges::WRITE,
+        let (right, finer) = match as_text(wanted).to_ascii_lowercase().as_str() {
+            "select" => (database::Privileges::READ, database::Privileges::READ),
+            "insert" => (database::Privileges::WRITE, database::Privileges::INSERT),
+            "update" => (database::Privileges::WRITE, database::Privileges::UPDATE),
+            "delete" => (database::Privileges::WRITE, database::Privileges::DELETE),
+            _ => (database::Privileges::WRITE, database::Privileges::WRITE),
         };
-        Ok(Value::Bool(run.database.check_space_access(run.context, &table.space, right).is_ok()))
+        let may = |right: u32| run.database.check_space_access(run.context, &table.space, right).is_ok();
+        Ok(Value::Bool(may(right) || may(finer)))
     };
     "regclass_number" (1, 1) INT8, true => |run, a| match catalog::number_of(run, as_text(&a[0])) {
         Some(number) => Ok(Value::Int(number)),

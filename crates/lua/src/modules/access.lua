@@ -436,3 +436,64 @@ end
 function role.info(name)
     return info((grantee_id(name, 'role')))
 end
+
+-- Statements of SQL ------------------------------------------------------------------------------------------------
+local holders = { user = user, role = role }
+local verbs = {
+    create_user = user.create, create_role = role.create, drop_user = user.drop, drop_role = role.drop,
+    password = user.passwd, own_password = user.passwd, enable = user.enable, disable = user.disable,
+}
+
+function verbs.no_password(name)
+    local id = grantee_id(name, 'user')
+    box.space._user:update(id, { { '=', 5, map({}) } })
+    as_admin(function()
+        for verifier in pairs(verifiers) do
+            local space = box.space[verifier]
+            if space ~= nil and box.space._space:get(space.id)[2] == 1 then
+                space:delete(id)
+            end
+        end
+    end)
+end
+
+function verbs.grant(kind, name, rights, object_type, object, grantor)
+    local options = { if_not_exists = true, grantor = grantor ~= '' and grantor or nil }
+    holders[kind].grant(name, tonumber(rights), object_type, object, options)
+end
+
+function verbs.revoke(kind, name, rights, object_type, object)
+    holders[kind].revoke(name, tonumber(rights), object_type, object, { if_exists = true })
+end
+
+function verbs.grant_role(kind, name, granted, grantor)
+    local options = { if_not_exists = true, grantor = grantor ~= '' and grantor or nil }
+    holders[kind].grant(name, 'execute', 'role', granted, options)
+end
+
+function verbs.revoke_role(kind, name, granted)
+    holders[kind].revoke(name, 'execute', 'role', granted, { if_exists = true })
+end
+
+-- All that was given, but what every user has.
+function verbs.revoke_all(kind, name)
+    local id = grantee_id(name, kind)
+    for _, row in ipairs(as_admin(function() return box.space._priv:select({ id }) end)) do
+        local object_type, object, rights = row[3], row[4], row[5]
+        local kept = 0
+        if object_type == 'universe' then
+            kept = bit.band(rights, 24)
+        elseif object_type == 'user' and object == id or object_type == 'role' and object == 2 then
+            kept = rights
+        end
+        if kept == 0 then
+            box.space._priv:delete({ id, object_type, object })
+        elseif kept ~= rights then
+            box.space._priv:replace({ row[1], id, object_type, object, kept })
+        end
+    end
+end
+
+function internal.values.manage_accounts(verb, ...)
+    verbs[verb](...)
+end

@@ -81,6 +81,54 @@ impl Binder<'_> {
         Ok(Ok(self.call(function, vec![value])?))
     }
 
+    /// What was cast to `regclass` or `regtype` is its number among others, and its name where it is shown or becomes text.
+    pub(super) fn named_object(&self, value: Bound, expr: &ast::Expr) -> Result<Bound> {
+        let mut inner = expr;
+        while let ast::Expr::Nested(nested) = inner {
+            inner = nested;
+        }
+        let ast::Expr::Cast { data_type, .. } = inner else { return Ok(value) };
+        let function = match name_of_type(data_type).as_str() {
+            _ if self.dialect != Dialect::Postgres || value.ty.base != Base::Int8 => return Ok(value),
+            "regclass" => "regclass_name",
+            "regtype" => "regtype_name",
+            _ => return Ok(value),
+        };
+        self.call(function, vec![value])
+    }
+
+    /// The columns of a whole query, which a client is shown.
+    pub(super) fn show_objects(&self, mut query: super::Query, body: &ast::SetExpr) -> Result<super::Query> {
+        let ast::SetExpr::Select(select) = body else { return Ok(query) };
+        let is_wild = |item: &ast::SelectItem| {
+            !matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+        };
+        let mut shown = Vec::new();
+        for (number, item) in select.projection.iter().enumerate() {
+            let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item else {
+                continue;
+            };
+            let rest = select.projection.len() - number;
+            let at = match select.projection[..number].iter().any(is_wild) {
+                false => number,
+                true if select.projection[number..].iter().any(is_wild) => continue,
+                true => query.outputs.len().saturating_sub(rest),
+            };
+            let Some(output) = query.outputs.get_mut(at) else { continue };
+            let value = Bound::new(Expr::Slot(output.slot), output.ty);
+            let named = self.named_object(value, expr)?;
+            if named.ty != output.ty {
+                let slot = self.new_slot();
+                (output.slot, output.ty) = (slot, named.ty);
+                shown.push((slot, named.expr));
+            }
+        }
+        if !shown.is_empty() {
+            query.plan = Plan::Map(Box::new(query.plan), shown);
+        }
+        Ok(query)
+    }
+
     /// `ARRAY[...]`.
     pub(super) fn bind_array(&self, scope: &Scope<'_>, items: &[ast::Expr]) -> Result<Bound> {
         let mut bound = Vec::with_capacity(items.len());
@@ -446,4 +494,17 @@ impl Binder<'_> {
         let matched = self.call(function, vec![left, right])?;
         Ok(if is_negated { not(matched.expr) } else { matched })
     }
+}
+
+/// The name of a type as it stands in a cast, without its schema.
+fn name_of_type(declared: &ast::DataType) -> String {
+    let name = declared.to_string().to_ascii_lowercase().replace('"', "");
+    name.trim_start_matches("pg_catalog.").to_string()
+}
+
+/// True for the types by which an object of the catalog goes by its number.
+pub(super) fn is_number_of_object(declared: &ast::DataType) -> bool {
+    let name = name_of_type(declared);
+    name.starts_with("reg")
+        || matches!(name.as_str(), "oid" | "xid" | "int" | "int4" | "int8" | "integer" | "bigint" | "numeric")
 }

@@ -74,7 +74,10 @@ impl Binder<'_> {
             E::AnyOp { left, compare_op, right, .. } => self.bind_quantified(scope, left, compare_op, right, false)?,
             E::AllOp { left, compare_op, right } => self.bind_quantified(scope, left, compare_op, right, true)?,
             E::Cast { expr, data_type, .. } => {
-                let value = self.bind(scope, expr)?;
+                let mut value = self.bind(scope, expr)?;
+                if !super::arrays::is_number_of_object(data_type) {
+                    value = self.named_object(value, expr)?;
+                }
                 self.bind_cast(value, data_type)?
             }
             E::TypedString(typed) => {

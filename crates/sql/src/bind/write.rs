@@ -728,7 +728,11 @@ impl Binder<'_> {
 
     /// A query as a statement of its own.
     pub(crate) fn bind_statement(&self, query: &ast::Query) -> Result<super::Query> {
-        self.bind_query(query, None)
+        let bound = self.bind_query(query, None)?;
+        match self.dialect {
+            crate::dialect::Dialect::Postgres => self.show_objects(bound, &query.body),
+            _ => Ok(bound),
+        }
     }
 }
 

@@ -462,6 +462,35 @@ fn check_clauses(view: &View<'_>) -> Vec<Vec<Value>> {
     crate::catalog::check_clauses(view, "def", &schema(view))
 }
 
+/// Accounts: all may know who there is, as of PostgreSQL's `pg_roles`.
+fn accounts(view: &View<'_>) -> Vec<Vec<Value>> {
+    let users = view.database.catalog.users();
+    let row = |user: &Rc<database::User>| {
+        let may_enter = user.kind == database::UserKind::User;
+        let is_locked = if may_enter { "N" } else { "Y" };
+        vec![text("%"), text(&user.name), text("mysql_native_password"), text(is_locked)]
+    };
+    users.iter().map(row).collect()
+}
+
+/// Who may read what was given to whom sees it; everybody sees what was given to them.
+fn shown_grants(view: &View<'_>) -> Vec<Vec<Value>> {
+    let database = view.database;
+    let own = database.user_of(&view.context.session);
+    let sees_all = database
+        .space(database::PRIV_ID)
+        .is_ok_and(|space| database.check_space_access(view.context, &space, database::Privileges::READ).is_ok());
+    let session = crate::Sql::of(database).session(view.context.session.id);
+    let schema = session.map_or_else(|| "lycosa".to_string(), |session| session.database_name());
+    let users = database.catalog.users().into_iter().filter(|user| sees_all || user.id == own);
+    users
+        .flat_map(|user| {
+            let shown = crate::accounts::shown_grants(database, user.id, &schema);
+            shown.into_iter().map(move |grant| vec![text(&user.name), text(&grant)])
+        })
+        .collect()
+}
+
 fn engines(_: &View<'_>) -> Vec<Vec<Value>> {
     [
         ("InnoDB", "DEFAULT", "Rows in memory (memtx), every change in the log"),
@@ -619,6 +648,8 @@ virtuals! {
     information_schema.plugins [plugin_name: Text, plugin_status: Text, plugin_type: Text, plugin_library: Text, plugin_license: Text] => nothing;
     information_schema.user_privileges [grantee: Text, table_catalog: Text, privilege_type: Text, is_grantable: Text] => nothing;
     information_schema.column_statistics [schema_name: Text, table_name: Text, column_name: Text, histogram: Text] => nothing;
+    information_schema.shown_grants [grantee: Text, shown: Text] => shown_grants;
+    mysql.user [host: Text, user: Text, plugin: Text, account_locked: Text] => accounts;
     information_schema.engines [engine: Text, support: Text, comment: Text, transactions: Text, xa: Text, savepoints: Text] => engines;
     information_schema.character_sets [character_set_name: Text, default_collate_name: Text, description: Text, maxlen: Int8] => character_sets;
     information_schema.collations [

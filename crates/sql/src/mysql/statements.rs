@@ -1,6 +1,7 @@
 //! Statements that MySQL alone has: those about the session are taken apart here, those that ask for something become queries over `information_schema`.
 
 use super::variables::{Scope, Target};
+use crate::accounts::Accounts;
 use crate::control::{Assignment, Control, Isolation, Modes};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -8,6 +9,7 @@ use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
+use std::rc::Rc;
 
 /// Stands in the name of a column before that of a table, which may be a view: what the column is called is known when the table is.
 pub(crate) const TABLE_MARK: char = '\u{3}';
@@ -24,6 +26,8 @@ pub(crate) enum Said {
     Counted(ast::Statement),
     /// One about the session.
     Control(Control),
+    /// One about users, roles and rights.
+    Accounts(Rc<Accounts>),
 }
 
 /// The words of a statement.
@@ -147,7 +151,10 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
             words.database(&first)?
         }
         "create" | "drop" | "alter" | "rename" if matches!(words.word_at(0).as_str(), "user" | "role") => {
-            return Err(accounts());
+            if first == "rename" {
+                return Err(Error::unsupported("RENAME USER"));
+            }
+            return words.accounts(&first).map(Some);
         }
         "create" | "drop" | "alter"
             if matches!(
@@ -160,17 +167,13 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
         }
         "rename" if words.word_at(0) == "table" => words.rename()?,
         "load" => super::load::parse(&mut words)?,
-        "grant" | "revoke" => return Err(accounts()),
+        "grant" | "revoke" => words.accounts(&first)?,
         "alter" => return words.alter(),
         "delete" => return words.delete(),
         "select" => words.counted()?,
         "create" | "drop" | "deallocate" | "start" | "rename" => return Ok(None),
         other => return Err(Error::unsupported(format!("'{}'", other.to_uppercase()))),
     }))
-}
-
-fn accounts() -> Error {
-    Error::unsupported("managing accounts by SQL").hint("box.schema.user.create, passwd and grant do it.")
 }
 
 /// The first word of a text, in small letters, behind comments and parentheses.
@@ -559,6 +562,33 @@ impl Words {
         parser.parse_statement().map_err(|error| Dialect::Mysql.refused(error))
     }
 
+    fn own_grants(&self) -> Result<Said> {
+        parsed(
+            "SELECT shown AS `Grants` FROM information_schema.shown_grants WHERE BINARY grantee = SUBSTRING_INDEX(CURRENT_USER(), '@', 1)",
+        )
+    }
+
+    /// The name of an account, without the computer that it may come from.
+    fn account(&mut self) -> Result<String> {
+        let token = self.tokens.get(self.at).cloned();
+        self.at = self.tokens.len();
+        match token {
+            Some(Token::Word(word)) if word.quote_style.is_none() => {
+                Ok(word.value.split('@').next().unwrap_or_default().to_string())
+            }
+            Some(Token::Word(word)) => Ok(word.value),
+            Some(Token::SingleQuotedString(name) | Token::DoubleQuotedString(name)) => Ok(name),
+            _ => Err(self.refused()),
+        }
+    }
+
+    /// A statement about accounts, whose first word was read.
+    fn accounts(&mut self, first: &str) -> Result<Said> {
+        let mut tokens = vec![Token::make_word(first, None)];
+        tokens.extend(self.tokens.drain(self.at..));
+        Ok(Said::Accounts(Rc::new(crate::accounts::parse(Dialect::Mysql, tokens)?)))
+    }
+
     /// SET in all its forms.
     fn set(&mut self) -> Result<Said> {
         if matches!(self.word_at(0).as_str(), "character" | "charset") {
@@ -572,8 +602,12 @@ impl Words {
             let modes = self.modes();
             return Ok(Said::Control(Control::SetTransaction { modes, is_session }));
         }
-        if matches!(self.word_at(0).as_str(), "password" | "default" | "role" | "resource") {
-            return Err(accounts());
+        if self.word_at(0) == "password" {
+            return self.accounts("set");
+        }
+        if matches!((self.word_at(0).as_str(), self.word_at(1).as_str()), ("role", _) | ("default", "role")) {
+            // Whoever has a role has all that it gives, always.
+            return Ok(Said::Control(Control::Nothing("SET ROLE")));
         }
         let mut assignments = Vec::new();
         for part in self.parts() {
@@ -804,7 +838,16 @@ impl Words {
                 ("SELECT '' AS Privilege, '' AS Context, '' AS Comment LIMIT 0".to_string(), "Privilege")
             }
             "grants" => {
-                return parsed("SELECT CONCAT('GRANT USAGE ON *.* TO ', CURRENT_USER()) AS `Grants`");
+                let name = match self.skip("for") && !self.skip("current_user") {
+                    true => self.account()?,
+                    false => return self.own_grants(),
+                };
+                let column = format!("Grants for {name}@%").replace('`', "``");
+                let query = format!(
+                    "SELECT shown AS `{column}` FROM information_schema.shown_grants WHERE grantee = {}",
+                    literal(&name)
+                );
+                return parsed(&query);
             }
             "master" | "binary" | "slave" | "replica" | "binlog" => {
                 return parsed("SELECT '' AS File, 0 AS Position LIMIT 0");
