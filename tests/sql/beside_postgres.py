@@ -12,12 +12,14 @@ Errors are compared by their SQLSTATE. The exit status is 1 if an answer differs
 import argparse
 import os
 import random
+import re
 import sys
 
 import psycopg
 
-from beside import Comparison, explained
+from beside import Comparison, Double, explained
 from families import Families
+from shapes import Shapes
 
 SETUP = [
     "DROP TABLE IF EXISTS r1", "DROP TABLE IF EXISTS r2",
@@ -26,6 +28,7 @@ SETUP = [
 ]
 WORDS = ["a", "b", "ab", "", "Hello World", "x,y,z", "äöü", "12", "zz", "The quick brown fox"]
 DOCUMENTS = ['{"a": 1, "b": [1, 2, {"c": "x"}]}', "[1, 2, 3]", '"text"', "12.50", "null", "true", '{"k": {"deep": [true, null]}, "a": "b"}', "[]"]
+PART = re.compile("\0(\\w+)\0")
 
 
 class Generator:
@@ -80,7 +83,8 @@ class Generator:
         if depth > 2 or draw < 0.3:
             columns = self.COLUMNS.get(kind)
             return f"r1.{self.random.choice(columns)}" if columns and self.random.random() < 0.6 else self.literal(kind)
-        e = lambda wanted: self.expr(wanted, depth + 1)
+        # Only the form that is taken gets its parts: all forms are written out here.
+        e = "\0{}\0".format
         number = self.choice("int", "bigint", "numeric")
         forms = {
             "int": lambda: self.choice(
@@ -128,7 +132,7 @@ class Generator:
                 f"({e('array')})[{self.choice(1, 2)}:{self.choice(2, 3)}]", f"array(select r2.a from r2 where r2.id < {e('int')} order by r2.id)",
                 f"array[{e('int')}, {e('int')}]", f"array_prepend({e('int')}, {e('array')})", f"array_replace({e('array')}, 1, 9)"),
         }
-        return forms[kind]()
+        return PART.sub(lambda part: self.expr(part[1], depth + 1), forms[kind]())
 
     def aggregate(self):
         i = self.expr("int", 2)
@@ -191,7 +195,7 @@ def shown(value, kind):
         return None
     text = value.decode()
     if kind in (700, 701):
-        return f"{float(text):.12g}"
+        return Double(text)
     return text
 
 
@@ -202,14 +206,17 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--families", action="store_true", help="statements in the manner of sqllogictest's files")
+    parser.add_argument("--shapes", action="store_true", help="changes of tables and transactions")
     parser.add_argument("--file", help="statements, one a line, in place of random ones")
     parser.add_argument("--errors", action="store_true", help="counts those that only the server refuses, by its words")
     arguments = parser.parse_args()
-    ours, theirs = psycopg.connect(arguments.server, autocommit=True), psycopg.connect(arguments.rival, autocommit=True)
+    ours, theirs = (psycopg.connect(address, autocommit=True, prepare_threshold=None) for address in (arguments.server, arguments.rival))
     reasons = explained(os.path.join(os.path.dirname(os.path.abspath(__file__)), "explained_postgres.txt"))
     comparison = Comparison(lambda statement: ask(ours, statement), lambda statement: ask(theirs, statement), reasons, arguments.errors)
     generator = Generator(arguments.seed)
-    if arguments.families:
+    if arguments.shapes:
+        statements = Shapes(arguments.seed, "postgresql").all(arguments.count)
+    elif arguments.families:
         statements = Families(arguments.seed, "postgresql").all(arguments.count)
     else:
         for statement in SETUP + list(Generator(arguments.seed).rows()):
@@ -219,8 +226,7 @@ def main():
                 statements = [line.strip() for line in file if line.strip() and not line.startswith("#")]
         else:
             statements = (generator.statement() for _ in range(arguments.count))
-    for statement in statements:
-        comparison.ask(statement)
+    comparison.ask_all(statements, arguments.shapes)
     sys.exit(comparison.close())
 
 

@@ -14,9 +14,7 @@ import re
 import psycopg
 import pymysql
 
-
-# Numbers that MariaDB has where MySQL has others.
-NUMBERS = {"4025": "3819", "4015": "3593", "4092": "1051"}
+from beside import number_of
 
 
 def of_postgres(address):
@@ -50,10 +48,7 @@ def of_mariadb(address):
                 cursor.execute(statement)
                 return (None if cursor.description is None else [list(row) for row in cursor.fetchall()]), None
         except pymysql.Error as error:
-            number = str(error.args[0])
-            if number == "1451" and statement.lower().startswith("drop"):
-                return None, "3730"
-            return None, NUMBERS.get(number, number)
+            return None, str(number_of(statement, error.args[0]))
     return run
 
 

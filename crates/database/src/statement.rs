@@ -97,18 +97,18 @@ impl Operation<'_> {
     }
 }
 
+/// True for the spaces that say what passwords are proved by: a right on all spaces is none to read them.
+fn keeps_secrets(space: &Space) -> bool {
+    space.id == alter::USER_ID
+        || space.owner() == crate::session::ADMIN && matches!(space.name().as_str(), "_scram" | "_sha2")
+}
+
 /// What came of the short way.
 enum Alone {
     /// It was done, with what there is to show.
     Done(Option<Tuple>),
     /// Somebody else has locked the row meanwhile: nothing was done.
     Locked,
-}
-
-/// True for the spaces that say what passwords are proved by: a right on all spaces is none to read them.
-fn keeps_secrets(space: &Space) -> bool {
-    space.id == alter::USER_ID
-        || space.owner() == crate::session::ADMIN && matches!(space.name().as_str(), "_scram" | "_sha2")
 }
 
 impl Database {

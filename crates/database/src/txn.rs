@@ -596,6 +596,26 @@ impl Database {
         Some(Savepoint { txn_id: txn.id, statement_count: *statement_count, row_count: *row_count })
     }
 
+    /// Forgets the place that was marked with a name, and those behind it; what was done since stays. Returns whether there was one.
+    pub fn release_savepoint(&self, context: &Context, name: &str) -> bool {
+        let mut txn = context.txn.borrow_mut();
+        let Some(txn) = txn.as_mut() else { return false };
+        let found = txn.savepoints.iter().rposition(|(other, ..)| other == name);
+        if let Some(at) = found {
+            txn.savepoints.truncate(at);
+        }
+        found.is_some()
+    }
+
+    /// Forgets the places that were marked behind one of a name.
+    pub fn forget_behind(&self, context: &Context, name: &str) {
+        let mut txn = context.txn.borrow_mut();
+        let Some(txn) = txn.as_mut() else { return };
+        if let Some(at) = txn.savepoints.iter().rposition(|(other, ..)| other == name) {
+            txn.savepoints.truncate(at + 1);
+        }
+    }
+
     /// Runs `callback` after the open transaction is durable. Errors: `NoTransaction` without a transaction.
     pub fn on_commit(&self, context: &Context, callback: TxnCallback) -> Result<()> {
         match context.txn.borrow_mut().as_mut() {

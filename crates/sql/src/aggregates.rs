@@ -223,7 +223,7 @@ impl AggregateCall {
                 return Ok(());
             }
             let value = argument.eval(run)?;
-            return match value.is_null() && self.aggregate != Aggregate::Any {
+            return match value.is_null() && !self.aggregate.takes_nulls() {
                 true => Ok(()),
                 false => self.add_values(run, state, &[value]),
             };
@@ -421,7 +421,14 @@ impl AggregateCall {
                     Aggregate::BitOr => Arithmetic::BitOr,
                     _ => Arithmetic::BitXor,
                 };
-                if is_first { value.clone() } else { calculate(operation, self.result, MANNER, before, value)? }
+                match is_first {
+                    // Without a sign in MySQL.
+                    true if let (Base::Uint8, Value::Int(number)) = (self.result.base, value) => {
+                        Value::integer(i128::from(*number as u64)).unwrap_or_default()
+                    }
+                    true => value.clone(),
+                    false => calculate(operation, self.result, MANNER, before, value)?,
+                }
             }
             _ => Value::Null,
         })
@@ -535,12 +542,12 @@ impl AggregateCall {
             Base::Number => {
                 Type::of(if matches!(state.value, Value::Double(_)) { Base::Double } else { Base::Decimal })
             }
-            base => Type::of(base),
+            _ => self.result,
         };
         let manner = Manner { short_quotients: is_mysql, ..MANNER };
         let value = calculate(Arithmetic::Divide, result, manner, &state.value, &Value::Int(state.count))?;
         match (&value, self.result.scale) {
-            (Value::Decimal(value), scale) if scale > 0 => {
+            (Value::Decimal(value), scale) if scale > 0 && !is_mysql => {
                 Ok(Value::decimal(rounded_to(**value, scale as i32).unwrap_or(**value)))
             }
             _ => Ok(value),

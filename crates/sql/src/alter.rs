@@ -10,9 +10,11 @@ use crate::ddl::{Ddl, HIDDEN_KEY, NewColumn, NewIndex, encode_index, encoded_key
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::Expr;
+use crate::mysql::assign::{Assigned, Choices};
 use crate::run::Run;
 use crate::scan::encode_row;
 use crate::table::Table;
+use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{CheckDef, FieldRef, ForeignKeyDef, INDEX_ID, Operation, SPACE_SEQUENCE_ID};
 use sqlparser::ast;
@@ -140,6 +142,15 @@ impl Ddl<'_> {
     }
 
     /// Foreign keys of other tables that name rows of this one.
+    /// True if a column is a part of a foreign key of its table, or of one that names it.
+    pub(crate) fn is_in_foreign_key(&self, table: &Table, at: usize) -> bool {
+        let is_it = |field: &FieldRef| matches!(field, FieldRef::Number(number) if *number as usize == at);
+        let own = table.space.def();
+        own.foreign_keys.iter().any(|key| {
+            key.pairs.iter().any(|(child, parent)| is_it(child) || key.space == table.space.id && is_it(parent))
+        }) || self.children_of(table).iter().any(|(_, key)| key.pairs.iter().any(|(_, parent)| is_it(parent)))
+    }
+
     fn children_of(&self, table: &Table) -> Vec<(Rc<database::Space>, ForeignKeyDef)> {
         let spaces = self.database.catalog.spaces();
         let others = spaces.into_iter().filter(|space| space.id != table.space.id);
@@ -314,10 +325,22 @@ impl Ddl<'_> {
         let mut fields = Vec::new();
         for (column, source) in shape.columns.iter().zip(&shape.sources) {
             exprs.push(match source {
-                Source::Expression(Some(text), _) => {
-                    let (expr, read) = binder.bind_value(&known, text, column.ty, Strictness::Explicit)?;
+                Source::Expression(Some(text), old) => {
+                    let is_mysql = self.dialect == Dialect::Mysql && old.is_some();
+                    let to = if is_mysql { Type::of(Base::Any) } else { column.ty };
+                    let (expr, read) = binder.bind_value(&known, text, to, Strictness::Explicit)?;
                     fields.extend(read);
-                    Some(expr)
+                    Some(match is_mysql {
+                        false => expr,
+                        // Values that the new type does not hold are refused as any others.
+                        true => Expr::Assigned(Box::new(Assigned {
+                            column: column.name.clone(),
+                            to: column.ty,
+                            choices: Choices::of(&column.declared),
+                            is_lenient: false,
+                            value: expr,
+                        })),
+                    })
                 }
                 _ => None,
             });

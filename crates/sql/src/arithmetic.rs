@@ -52,6 +52,8 @@ impl Arithmetic {
 const QUOTIENT_DIGITS_MIN: i32 = 16;
 /// Digits that MySQL adds to a quotient.
 const QUOTIENT_DIGITS_MORE: i32 = 4;
+/// Digits that MySQL keeps in one word of a decimal.
+const GROUP_DIGITS: i32 = 9;
 
 fn out_of_range(result: Type) -> Error {
     Error::new(
@@ -94,15 +96,31 @@ pub(crate) fn calculate(operation: Arithmetic, result: Type, manner: Manner, a: 
     }
     match result.base {
         Base::Double => of_doubles(operation, a, b),
-        Base::Decimal => of_decimals(operation, manner, a, b),
+        Base::Decimal => of_decimals(operation, manner, result.length > 0, a, b),
         // The values say what it is.
         Base::Number | Base::Scalar | Base::Any => match (a, b) {
             (Value::Double(_), _) | (_, Value::Double(_)) => of_doubles(operation, a, b),
-            (Value::Decimal(_), _) | (_, Value::Decimal(_)) => of_decimals(operation, manner, a, b),
+            (Value::Decimal(_), _) | (_, Value::Decimal(_)) => of_decimals(operation, manner, false, a, b),
             _ => of_integers(operation, result, a, b),
         },
+        _ if operation == Arithmetic::DivideWhole && (a.as_integer().is_none() || b.as_integer().is_none()) => {
+            whole_quotient(result, a, b)
+        }
         _ => of_integers(operation, result, a, b),
     }
+}
+
+/// MySQL's DIV of numbers that are not whole.
+fn whole_quotient(result: Type, a: &Value, b: &Value) -> Result<Value> {
+    let (Some(a), Some(b)) = (a.as_decimal(), b.as_decimal()) else {
+        return Err(Error::new(Condition::TypeMismatch, "numbers are wanted"));
+    };
+    let whole = from_big(&quotient(&a, &b, 0), 0).and_then(|value| value.to_integer());
+    let (least, greatest) = result.range().unwrap_or((i128::from(i64::MIN), i128::from(i64::MAX)));
+    whole
+        .filter(|whole| (least..=greatest).contains(whole))
+        .and_then(Value::integer)
+        .ok_or_else(|| out_of_range(result))
 }
 
 #[inline]
@@ -193,7 +211,8 @@ fn of_doubles(operation: Arithmetic, a: &Value, b: &Value) -> Result<Value> {
     }
 }
 
-fn of_decimals(operation: Arithmetic, manner: Manner, a: &Value, b: &Value) -> Result<Value> {
+/// `keeps_digits`: a short quotient is not rounded to the digits that it shows: what is calculated of it goes on with all that it has.
+fn of_decimals(operation: Arithmetic, manner: Manner, keeps_digits: bool, a: &Value, b: &Value) -> Result<Value> {
     let too_large = || Error::new(Condition::ResultOutOfRange, "decimal out of range");
     let (Some(x), Some(y)) = (a.as_decimal(), b.as_decimal()) else {
         return Err(Error::new(Condition::TypeMismatch, "numbers are wanted"));
@@ -203,6 +222,10 @@ fn of_decimals(operation: Arithmetic, manner: Manner, a: &Value, b: &Value) -> R
         Arithmetic::Add => x.checked_add(y),
         Arithmetic::Subtract => x.checked_sub(y),
         Arithmetic::Multiply => from_big(&(IBig::from(x_digits) * IBig::from(y_digits)), x_scale + y_scale),
+        Arithmetic::Divide if manner.short_quotients && keeps_digits => {
+            let scale = scale_in_groups(x_scale, y_scale);
+            from_big(&quotient(&x, &y, scale), scale)
+        }
         Arithmetic::Divide => {
             let scale = match manner.short_quotients {
                 true => x_scale.max(0) + QUOTIENT_DIGITS_MORE,
@@ -220,6 +243,14 @@ fn of_decimals(operation: Arithmetic, manner: Manner, a: &Value, b: &Value) -> R
         _ => return Err(Error::new(Condition::TypeMismatch, "whole numbers are wanted")),
     };
     value.map(Value::decimal).ok_or_else(too_large)
+}
+
+/// Digits behind the point that a quotient has within an expression of MySQL: groups of nine, as many as both sides fill and four digits more need.
+fn scale_in_groups(x_scale: i32, y_scale: i32) -> i32 {
+    let in_groups = |scale: i32| (scale.max(0) + GROUP_DIGITS - 1) / GROUP_DIGITS * GROUP_DIGITS;
+    let (x, y) = (in_groups(x_scale), in_groups(y_scale));
+    let more = QUOTIENT_DIGITS_MORE - (x - x_scale.max(0)) - (y - y_scale.max(0));
+    in_groups(x + y + more.max(0))
 }
 
 /// As many digits behind the point as PostgreSQL gives a quotient: sixteen that count, and no fewer than either side has.

@@ -8,7 +8,7 @@ use crate::types::{Base, Type};
 use crate::value::Value;
 use std::fmt::Write;
 use std::rc::Rc;
-use tuple::decimal::Decimal;
+use tuple::decimal::{DIGITS_MAX, Decimal};
 
 /// How much is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Bool, value) => to_bool(dialect, value)?,
         (Base::Number, value) => to_number(dialect, value, to, strictness)?,
         (Base::Double, value) => to_double(dialect, value, to)?,
-        (Base::Decimal, value) => to_decimal(dialect, value, to)?,
+        (Base::Decimal, value) => to_decimal(dialect, value, to, strictness)?,
         (Base::Text, value) => return to_text(dialect, value, to, strictness),
         (Base::Bytes, value) => to_bytes(dialect, value, to)?,
         (Base::Uuid, value) => to_uuid(dialect, value, to)?,
@@ -118,6 +118,12 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         // Text is bits as they are written: so dumps have them.
         Value::Text(text) if is_bits && strictness == Strictness::Assignment => bits_of(text.as_bytes()),
         Value::Bytes(bytes) if is_bits => bits_of(bytes),
+        // CAST(x AS SIGNED) keeps the bits.
+        Value::Uint(number)
+            if dialect == Dialect::Mysql && strictness == Strictness::Explicit && to.base == Base::Int8 =>
+        {
+            Some(i128::from(*number as i64))
+        }
         Value::Int(_) | Value::Uint(_) => value.as_integer(),
         Value::Bool(value) if strictness == Strictness::Explicit || dialect == Dialect::Mysql => {
             Some(i128::from(*value))
@@ -139,18 +145,33 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
             _ => rounded_to(**decimal, 0).and_then(|value| value.to_integer()),
         },
         Value::Text(text) => match (text.trim().parse::<i128>(), dialect) {
-            (Ok(number), _) => Some(number),
+            (Ok(number), _) if dialect != Dialect::Mysql || strictness != Strictness::Explicit => Some(number),
             // Up to the point; into a column it is rounded.
-            (Err(_), Dialect::Mysql) if strictness == Strictness::Explicit => {
-                Some(whole_part(text).parse::<i128>().unwrap_or(0))
+            (_, Dialect::Mysql) if strictness == Strictness::Explicit => {
+                let digits = whole_part(text);
+                let beyond = if digits.starts_with('-') { i128::MIN } else { i128::MAX };
+                let is_none = digits.trim_start_matches(['+', '-']).is_empty();
+                let number = if is_none { 0 } else { digits.parse::<i128>().unwrap_or(beyond) };
+                // What goes too far is the last number of 64 bits, whose bits are read with a sign.
+                let number = number.clamp(i128::from(i64::MIN), i128::from(u64::MAX));
+                Some(if to.base == Base::Int8 { i128::from(number as i64) } else { number })
             }
-            (Err(_), Dialect::Mysql) => {
+            (_, Dialect::Mysql) => {
                 let number = leading_number(text).parse::<f64>().unwrap_or(0.0);
                 return to_integer(dialect, Value::Double(number), to, strictness);
             }
-            (Err(_), _) => return Err(invalid(dialect, text, to)),
+            _ => return Err(invalid(dialect, text, to)),
         },
         _ => return Err(mismatch(dialect, &value, to)),
+    };
+    // CAST(-1 AS UNSIGNED) keeps the bits.
+    let number = match number {
+        Some(below @ ..0)
+            if dialect == Dialect::Mysql && strictness == Strictness::Explicit && to.base == Base::Uint8 =>
+        {
+            i64::try_from(below).ok().map(|below| i128::from(below as u64))
+        }
+        number => number,
     };
     number
         .filter(|number| (least..=greatest).contains(number))
@@ -235,8 +256,9 @@ fn to_double(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
     }
 }
 
-fn to_decimal(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+fn to_decimal(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
     let decimal = match &value {
+        Value::Bool(value) if dialect == Dialect::Mysql => Some(Decimal::from(i64::from(*value))),
         Value::Text(text) => match (text.trim().parse::<Decimal>(), dialect) {
             (Ok(value), _) => Some(value),
             (Err(_), Dialect::Mysql) => Some(leading_number(text).parse().unwrap_or(Decimal::from(0i64))),
@@ -252,6 +274,12 @@ fn to_decimal(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         let digits = value.parts().0.unsigned_abs().checked_ilog10().map_or(0, |log| log + 1);
         digits <= to.length
     });
+    if rounded.is_none() && dialect == Dialect::Mysql && strictness == Strictness::Explicit {
+        // The greatest that there is.
+        let nines = 10i128.checked_pow(to.length.min(DIGITS_MAX)).map_or(i128::MAX, |unit| unit - 1);
+        let greatest = Decimal::new(if decimal.parts().0 < 0 { -nines } else { nines }, to.scale as i32);
+        return greatest.map(Value::decimal).ok_or_else(|| too_large(dialect, &value, to));
+    }
     rounded.map(Value::decimal).ok_or_else(|| {
         Error::new(Condition::NumericOutOfRange, "numeric field overflow").detail(format!(
             "A field with precision {}, scale {} must round to an absolute value less than 10^{}.",
@@ -371,6 +399,10 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             let moment = moments::parse(text, to.base == Base::Date);
             moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
                 Dialect::Tarantool => invalid(dialect, text, to),
+                // It has the form of one.
+                _ if moments::has_form(text) => {
+                    Error::new(Condition::DatetimeOverflow, format!("date/time field value out of range: \"{text}\""))
+                }
                 _ => Error::new(
                     Condition::InvalidDatetime,
                     format!("invalid input syntax for type {}: \"{text}\"", to.name(dialect)),

@@ -436,7 +436,8 @@ fn updated(old: &[u8], sets: &[(usize, Expr)], values: &[Value]) -> Vec<u8> {
     msgpack::encode_array(&mut new, length as u32);
     for number in 0..length {
         let field = if number < count { reader.read_value().ok() } else { None };
-        match sets.iter().position(|(set, _)| *set == number) {
+        // The last counts that sets it.
+        match sets.iter().rposition(|(set, _)| *set == number) {
             Some(at) => values[at].encode(&mut new),
             None => match field {
                 Some(bytes) => new.extend_from_slice(bytes),

@@ -139,6 +139,20 @@ impl Ddl<'_> {
         }
     }
 
+    /// True if a number of one type is found among those of the other: in MySQL they are of one type, in PostgreSQL the referenced one may be wider.
+    fn fits_number(&self, child: crate::types::Type, parent: crate::types::Type) -> bool {
+        let rank = |ty: crate::types::Type| match ty.base {
+            Base::Double => 2,
+            Base::Decimal => 1,
+            _ => 0,
+        };
+        match self.dialect {
+            Dialect::Mysql => false,
+            Dialect::Postgres => rank(child) <= rank(parent),
+            Dialect::Tarantool => true,
+        }
+    }
+
     fn foreign_key(
         &self,
         table: &Table,
@@ -215,7 +229,7 @@ impl Ddl<'_> {
         for (local, foreign) in locals.iter().zip(&foreign) {
             let (child, parent) = (&table.columns[*local], &parent.columns[*foreign]);
             let is_alike = child.ty.base == parent.ty.base
-                || child.ty.is_number() && parent.ty.is_number()
+                || child.ty.is_number() && parent.ty.is_number() && self.fits_number(child.ty, parent.ty)
                 || [child.ty.base, parent.ty.base].iter().any(|base| matches!(base, Base::Any | Base::Scalar));
             if !is_alike {
                 let what = match self.dialect {

@@ -384,14 +384,31 @@ impl Ddl<'_> {
 
     /// Errors: the default is no value of the column.
     fn check_default(&self, column: &NewColumn) -> Result<()> {
-        let literal = column.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
+        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
+        let Some(text) = column.default.as_deref() else { return Ok(()) };
+        let is_number =
+            text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let literal =
+            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
+        let choices = crate::mysql::assign::Choices::of(&column.declared);
+        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
+            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
+        }
         let Some(text) = literal.filter(|_| !column.declared.contains('(') || column.ty.base != Base::Text) else {
             return Ok(());
         };
-        let taken = crate::cast::cast(self.dialect, Value::text(text), column.ty, crate::cast::Strictness::Assignment);
-        taken
-            .map(drop)
-            .map_err(|_| Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name)))
+        let assigned = crate::mysql::assign::Assigned {
+            column: column.name.clone(),
+            to: column.ty,
+            choices: None,
+            is_lenient: false,
+            value: crate::expr::Expr::Const(Value::Null),
+        };
+        let value = match is_number.then(|| text.parse::<tuple::decimal::Decimal>().ok()).flatten() {
+            Some(number) => Value::decimal(number),
+            None => Value::text(text),
+        };
+        assigned.taken(&value).map(drop).map_err(|_| refused())
     }
 
     fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
@@ -562,9 +579,20 @@ impl Ddl<'_> {
             if let Some(default) = &new.default
                 && default.eq_ignore_ascii_case("null")
             {
+                if !new.is_nullable {
+                    let what = format!("Invalid default value for '{}'", new.name);
+                    return Err(Error::new(Condition::InvalidDefault, what));
+                }
                 new.default = None;
             }
             self.check_default(&new)?;
+        }
+        if self.dialect == Dialect::Postgres {
+            // A text that is no value of the column is refused now.
+            let literal = new.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
+            if let Some(text) = literal.filter(|text| !text.contains(['\'', '\\'])) {
+                crate::cast::cast(self.dialect, Value::text(text), new.ty, crate::cast::Strictness::Assignment)?;
+            }
         }
         if keys.is_generated && !ty.is_integer() {
             let what = format!(
@@ -742,6 +770,18 @@ impl Ddl<'_> {
     }
 
     fn put_index(&self, space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Result<()> {
+        if self.dialect == Dialect::Postgres && index.fields.iter().any(|field| columns[*field].ty.base == Base::Array)
+        {
+            return Err(Error::unsupported("an index of arrays"));
+        }
+        let is_taken = self.dialect == Dialect::Mysql
+            && u32::try_from(space_id)
+                .ok()
+                .and_then(|id| self.database.catalog.space(SpaceId(id)))
+                .is_some_and(|space| space.indexes().iter().any(|known| known.name.eq_ignore_ascii_case(name)));
+        if is_taken {
+            return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
+        }
         let row = encode_index(space_id, number, name, index, columns);
         self.execute(INDEX_ID, Operation::Insert { tuple: &row })
     }
@@ -887,6 +927,13 @@ impl Ddl<'_> {
                     let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
                     let name = self.dialect.object_name(name)?;
                     let name = self.full_name(&name, table.space.def().is_session);
+                    if self.dialect != Dialect::Tarantool && self.database.catalog.space_by_name(&name).is_some() {
+                        let what = match self.dialect {
+                            Dialect::Mysql => format!("Table '{name}' already exists"),
+                            _ => format!("relation \"{name}\" already exists"),
+                        };
+                        return Err(Error::new(Condition::DuplicateTable, what));
+                    }
                     self.update_space(&table, 2, |out| msgpack::encode_str(out, name.as_bytes()), None)?;
                 }
                 AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
@@ -894,6 +941,17 @@ impl Ddl<'_> {
                     let number = table.column(self.dialect, &old).ok_or_else(|| {
                         Error::new(Condition::UndefinedColumn, format!("column \"{old}\" does not exist"))
                     })?;
+                    let new = self.dialect.fold(new_column_name);
+                    let is_taken = table
+                        .column(self.dialect, &new)
+                        .is_some_and(|other| other != number || self.dialect == Dialect::Postgres);
+                    if is_taken && self.dialect != Dialect::Tarantool {
+                        let what = match self.dialect {
+                            Dialect::Mysql => format!("Duplicate column name '{new}'"),
+                            _ => format!("column \"{new}\" of relation \"{}\" already exists", table.name),
+                        };
+                        return Err(Error::new(Condition::DuplicateColumn, what));
+                    }
                     let format = self.changed_format(&table, |format| {
                         if let Some(column) = format.get_mut(number) {
                             set_name(column, &self.dialect.fold(new_column_name));

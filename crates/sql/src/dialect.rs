@@ -224,6 +224,23 @@ fn respell_binary(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// Spells `a MOD b` of MySQL as `a % b`; `MOD(a, b)` stays a call.
+fn respell_remainders(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        let is_mod = matches!(&tokens[at].token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("mod"));
+        if !is_mod {
+            continue;
+        }
+        let before = tokens[..at].iter().rev().find(|token| !matches!(token.token, Token::Whitespace(_)));
+        let ends_value = before
+            .is_some_and(|token| matches!(token.token, Token::Number(..) | Token::RParen | Token::Placeholder(_)));
+        let is_call = tokens.get(at + 1).is_some_and(|token| token.token == Token::LParen);
+        if ends_value && !is_call {
+            tokens[at].token = Token::Mod;
+        }
+    }
+}
+
 /// `UPDATE a, b SET` of MySQL: the parser knows a join in its place.
 fn respell_updates(tokens: &mut Vec<TokenWithSpan>) {
     let is_word = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
@@ -395,11 +412,18 @@ impl Dialect {
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
         match self {
-            Dialect::Postgres => respell(&mut tokens),
+            Dialect::Postgres => {
+                respell(&mut tokens);
+                crate::respell::signs(&mut tokens);
+                crate::respell::grouping_sets(&mut tokens);
+            }
             Dialect::Mysql => {
                 respell_checks(&mut tokens);
                 respell_binary(&mut tokens);
                 respell_updates(&mut tokens);
+                respell_remainders(&mut tokens);
+                crate::respell::intervals(&mut tokens);
+                crate::respell::characters(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
             Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),

@@ -64,6 +64,8 @@ conditions! {
     InvalidTable = "42P16", 1068, CreateSpace;
     /// The types of a column's or an operator's sides do not fit.
     TypeMismatch = "42804", 1366, SqlTypeMismatch;
+    /// There is no way from one type to the other.
+    CannotCoerce = "42846", 1366, SqlTypeMismatch;
     /// The type of a parameter is not known.
     IndeterminateType = "42P18", 1210, SqlParserGeneric;
     /// An aggregate, a window or a column stands where it may not.

@@ -93,6 +93,8 @@ pub(crate) struct Subquery {
     pub(crate) outputs: Vec<Slot>,
     /// It reads places of the query around it: its rows differ from row to row there.
     pub(crate) is_correlated: bool,
+    /// How its rows are written: two that stand in one query and are written alike are the same.
+    pub(crate) source: String,
 }
 
 /// What is asked of the rows of a subquery.
@@ -142,6 +144,10 @@ pub(crate) enum Expr {
     /// Of texts that a collation takes for equal, always the same one: for groups, and rows that are to come once.
     Canonical(Arc<Collation>, Box<Expr>),
     Subquery(Rc<Subquery>),
+    /// The first that is not null: those behind it are not looked at.
+    Coalesce(Vec<Expr>),
+    /// The value, which also goes to a place: what is set behind it reads it there.
+    Keep(Slot, Box<Expr>),
 }
 
 /// A comparison with a pattern.
@@ -151,6 +157,8 @@ pub(crate) struct Like {
     pub(crate) pattern: Expr,
     pub(crate) escape: Option<char>,
     pub(crate) ignores_case: bool,
+    /// By which characters are the same, beside their case.
+    pub(crate) collation: CollationOption,
 }
 
 /// True or false, or not known.
@@ -242,12 +250,12 @@ impl Expr {
             Expr::Assigned(assigned) => assigned.eval(run)?,
             Expr::Call(function, arguments) => {
                 let mut values = Vec::with_capacity(arguments.len());
+                // All of them: one behind a null may be refused.
                 for argument in arguments {
-                    let value = argument.eval(run)?;
-                    if function.is_strict && value.is_null() {
-                        return Ok(Value::Null);
-                    }
-                    values.push(value);
+                    values.push(argument.eval(run)?);
+                }
+                if function.is_strict && values.iter().any(Value::is_null) {
+                    return Ok(Value::Null);
                 }
                 (function.call)(run, &values)?
             }
@@ -270,6 +278,20 @@ impl Expr {
                 run.canonical(collation, value)?
             }
             Expr::Subquery(subquery) => subquery.eval(run)?,
+            Expr::Coalesce(parts) => {
+                for part in parts {
+                    let value = part.eval(run)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Value::Null
+            }
+            Expr::Keep(slot, inner) => {
+                let value = inner.eval(run)?;
+                run.frame[*slot] = value.clone();
+                value
+            }
         })
     }
 
@@ -309,10 +331,13 @@ impl Expr {
             | Expr::Is(inner, _)
             | Expr::Negate(_, inner)
             | Expr::Canonical(_, inner)
+            | Expr::Keep(_, inner)
             | Expr::Cast(_, _, inner) => {
                 inner.walk(visit);
             }
-            Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().for_each(|part| part.walk(visit)),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) | Expr::Coalesce(parts) => {
+                parts.iter().for_each(|part| part.walk(visit));
+            }
             Expr::Compare(_, a, b, _) | Expr::Same(a, b, _) | Expr::Arithmetic(_, _, _, a, b) | Expr::Concat(a, b) => {
                 a.walk(visit);
                 b.walk(visit);
@@ -362,7 +387,9 @@ impl Expr {
             (Expr::Is(a, x), Expr::Is(b, y)) => x == y && a.is_like(b),
             (Expr::Negate(x, a), Expr::Negate(y, b)) => x == y && a.is_like(b),
             (Expr::Cast(x, _, a), Expr::Cast(y, _, b)) => x == y && a.is_like(b),
-            (Expr::And(a), Expr::And(b)) | (Expr::Or(a), Expr::Or(b)) => all_like(a, b),
+            (Expr::And(a), Expr::And(b)) | (Expr::Or(a), Expr::Or(b)) | (Expr::Coalesce(a), Expr::Coalesce(b)) => {
+                all_like(a, b)
+            }
             (Expr::Call(f, a), Expr::Call(g, b)) => std::ptr::eq(*f, *g) && !f.is_volatile && all_like(a, b),
             (Expr::Compare(x, a, b, _), Expr::Compare(y, c, d, _)) => x == y && a.is_like(c) && b.is_like(d),
             (Expr::Same(a, b, _), Expr::Same(c, d, _)) | (Expr::Concat(a, b), Expr::Concat(c, d)) => {
@@ -380,7 +407,7 @@ impl Expr {
                 a.ignores_case == b.ignores_case && a.text.is_like(&b.text) && a.pattern.is_like(&b.pattern)
             }
             (Expr::Canonical(x, a), Expr::Canonical(y, b)) => x.id() == y.id() && a.is_like(b),
-            (Expr::Subquery(a), Expr::Subquery(b)) => Rc::ptr_eq(a, b),
+            (Expr::Subquery(a), Expr::Subquery(b)) => Rc::ptr_eq(a, b) || a.is_like(b),
             _ => false,
         }
     }
@@ -397,6 +424,7 @@ impl Expr {
             Expr::IsNull(a) => Expr::IsNull(one(a)),
             Expr::Is(a, wanted) => Expr::Is(one(a), wanted),
             Expr::Canonical(collation, a) => Expr::Canonical(collation, one(a)),
+            Expr::Keep(slot, a) => Expr::Keep(slot, one(a)),
             Expr::Negate(result, a) => Expr::Negate(result, one(a)),
             Expr::Cast(to, strictness, a) => Expr::Cast(to, strictness, one(a)),
             Expr::Assigned(assigned) => {
@@ -412,6 +440,7 @@ impl Expr {
             Expr::Concat(a, b) => Expr::Concat(one(a), one(b)),
             Expr::And(parts) => Expr::And(parts.into_iter().map(|part| part.replaced(change)).collect()),
             Expr::Or(parts) => Expr::Or(parts.into_iter().map(|part| part.replaced(change)).collect()),
+            Expr::Coalesce(parts) => Expr::Coalesce(parts.into_iter().map(|part| part.replaced(change)).collect()),
             Expr::Call(function, parts) => {
                 Expr::Call(function, parts.into_iter().map(|part| part.replaced(change)).collect())
             }
@@ -420,9 +449,9 @@ impl Expr {
                 Expr::Case(branches, Box::new(otherwise.replaced(change)))
             }
             Expr::Like(like) => {
-                let Like { text, pattern, escape, ignores_case } = *like;
+                let Like { text, pattern, escape, ignores_case, collation } = *like;
                 let (text, pattern) = (text.replaced(change), pattern.replaced(change));
-                Expr::Like(Box::new(Like { text, pattern, escape, ignores_case }))
+                Expr::Like(Box::new(Like { text, pattern, escape, ignores_case, collation }))
             }
             Expr::In(value, list, collation) => {
                 let value = Box::new(value.replaced(change));
@@ -437,7 +466,7 @@ impl Like {
     /// True if a text is as its constant pattern says. Errors: as of LIKE.
     pub(crate) fn matches(&self, text: &str) -> Result<bool> {
         let pattern = self.pattern.constant().and_then(Value::as_text).unwrap_or_default();
-        is_like(text, pattern, self.escape)
+        is_like(text, pattern, self.escape, None)
     }
 
     fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
@@ -447,15 +476,25 @@ impl Like {
         }
         let (text, pattern) = (display(run.dialect, &text), display(run.dialect, &pattern));
         let matches = match self.ignores_case {
-            true => is_like(&text.to_lowercase(), &pattern.to_lowercase(), self.escape),
-            false => is_like(&text, &pattern, self.escape),
+            true => is_like(&text.to_lowercase(), &pattern.to_lowercase(), self.escape, self.collation.as_deref()),
+            false => is_like(&text, &pattern, self.escape, None),
         };
         matches.map(Value::Bool)
     }
 }
 
 /// True if a text is as a pattern of LIKE says. In time of at most the product of their lengths. Errors: the pattern ends with its escape.
-fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
+fn is_like(text: &str, pattern: &str, escape: Option<char>, collation: Option<&Collation>) -> Result<bool> {
+    // Characters that differ may still be the same to the collation: letters with and without accents.
+    let is_same = |found: char, wanted: char| {
+        let (mut a, mut b) = ([0; 4], [0; 4]);
+        found == wanted
+            || !(found.is_ascii() && wanted.is_ascii())
+                && collation.is_some_and(|collation| {
+                    let (a, b) = (found.encode_utf8(&mut a), wanted.encode_utf8(&mut b));
+                    collation.compare(a.as_bytes(), b.as_bytes()) == Ordering::Equal
+                })
+    };
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     // Where the last `%` was, and where the text was then.
     let mut last: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
@@ -465,7 +504,7 @@ fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
             Some(c) if Some(c) == escape => match behind.next() {
                 Some(c) => {
                     let mut rest = text.clone();
-                    let fits = rest.next() == Some(c);
+                    let fits = rest.next().is_some_and(|found| is_same(found, c));
                     if fits {
                         text = rest;
                     }
@@ -485,7 +524,7 @@ fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
             }
             Some(c) => {
                 let mut rest = text.clone();
-                let fits = rest.next().is_some_and(|found| c == '_' || found == c);
+                let fits = rest.next().is_some_and(|found| c == '_' || is_same(found, c));
                 if fits {
                     text = rest;
                 }
@@ -513,6 +552,19 @@ fn is_like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
 }
 
 impl Subquery {
+    /// True if both ask the same of rows that are written alike.
+    fn is_like(&self, other: &Subquery) -> bool {
+        let is_same = match (&self.asked, &other.asked) {
+            (Asked::Scalar, Asked::Scalar) | (Asked::Exists, Asked::Exists) => true,
+            (
+                Asked::Quantified { values: a, comparison: x, all: s, .. },
+                Asked::Quantified { values: b, comparison: y, all: t, .. },
+            ) => x == y && s == t && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b)),
+            _ => false,
+        };
+        is_same && self.source == other.source
+    }
+
     fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
         match &self.asked {
             Asked::Scalar => self.scalar(run),

@@ -277,7 +277,10 @@ functions! {
             && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
         Ok(Value::text(if is_plain { name } else { format!("\"{}\"", name.replace('"', "\"\"")) }))
     };
-    "soundex" (1, 1) TEXT, true, false => |run, a| Ok(Value::text(soundex(&text(run, &a[0]))));
+    "soundex" (1, 1) TEXT, true, false => |run, a| Ok(Value::text(match run.dialect {
+        Dialect::Mysql => long_soundex(&text(run, &a[0])),
+        _ => soundex(&text(run, &a[0])),
+    }));
     "coalesce" (1, MANY) Returns::Common, false, false => |_, a| Ok(a.iter().find(|value| !value.is_null()).cloned().unwrap_or_default());
     "ifnull" (2, 2) Returns::Common, false, false => |_, a| Ok(a.iter().find(|value| !value.is_null()).cloned().unwrap_or_default());
     "nullif" (2, 2) Returns::First, false, false => |_, a| {
@@ -443,13 +446,19 @@ fn whole(value: &Value, change: fn(f64) -> f64) -> Result<Value> {
     }
 }
 
-fn round(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
+fn round(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
     let digits = a.get(1).map_or(Ok(0), integer)?.clamp(-38, 38) as i32;
     match &a[0] {
         Value::Double(value) if digits.abs() > 15 => Ok(Value::Double(*value)),
         Value::Double(value) => {
             let unit = 10f64.powi(digits);
-            Ok(Value::Double((value * unit).round() / unit))
+            // PostgreSQL and MySQL round halves to even numbers; a zero of MySQL has no sign.
+            let rounded = match run.dialect {
+                Dialect::Tarantool => (value * unit).round() / unit,
+                Dialect::Postgres => (value * unit).round_ties_even() / unit,
+                Dialect::Mysql => (value * unit).round_ties_even() / unit + 0.0,
+            };
+            Ok(Value::Double(rounded))
         }
         Value::Decimal(value) => rounded_to(**value, digits).map(Value::decimal).ok_or_else(overflow),
         Value::Int(_) | Value::Uint(_) if digits >= 0 => Ok(a[0].clone()),
@@ -475,6 +484,10 @@ fn truncate(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
             }
             let unit = 10i128.checked_pow((scale - digits) as u32).unwrap_or(i128::MAX);
             tuple::decimal::Decimal::new(coefficient / unit, digits).map(Value::decimal).ok_or_else(overflow)
+        }
+        Value::Int(value) if digits < 0 => {
+            let unit = 10i64.checked_pow(digits.unsigned_abs());
+            Ok(Value::Int(unit.map_or(0, |unit| value / unit * unit)))
         }
         other => number(other),
     }
@@ -513,6 +526,8 @@ fn substring(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
         // From behind, but in PostgreSQL's dialect, where there is something before the first character.
         let start = match run.dialect {
             Dialect::Postgres => from - 1,
+            // Farther than the first character: nothing.
+            Dialect::Mysql if from < -length => return (0, 0),
             _ if from < 0 => length + from,
             Dialect::Mysql if from == 0 => length,
             _ => from - 1,
@@ -553,6 +568,32 @@ fn extreme(run: &mut Run<'_>, a: &[Value], wanted: std::cmp::Ordering) -> Result
     }
     let known = a.iter().filter(|value| !value.is_null());
     Ok(known.reduce(|best, value| if value.order(best) == wanted { value } else { best }).cloned().unwrap_or_default())
+}
+
+/// MySQL's is as long as it gets, and letters of others stand for themselves at the beginning.
+fn long_soundex(text: &str) -> String {
+    let code = |c: char| match c.to_ascii_uppercase() {
+        'B' | 'F' | 'P' | 'V' => '1',
+        'C' | 'G' | 'J' | 'K' | 'Q' | 'S' | 'X' | 'Z' => '2',
+        'D' | 'T' => '3',
+        'L' => '4',
+        'M' | 'N' => '5',
+        'R' => '6',
+        _ => '0',
+    };
+    let mut letters = text.chars().filter(|c| c.is_alphabetic());
+    let Some(first) = letters.next() else { return String::new() };
+    let (mut found, mut last) = (String::from(first.to_ascii_uppercase()), code(first));
+    for digit in letters.map(code) {
+        if digit != '0' && digit != last {
+            found.push(digit);
+            last = digit;
+        }
+    }
+    while found.chars().count() < 4 {
+        found.push('0');
+    }
+    found
 }
 
 fn soundex(text: &str) -> String {

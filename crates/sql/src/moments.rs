@@ -38,6 +38,15 @@ pub(crate) fn parse(text: &str, is_date: bool) -> Option<Datetime> {
     Some(moment)
 }
 
+/// True if a text has the form of a day and perhaps a clock, even if its numbers are too large.
+pub(crate) fn has_form(text: &str) -> bool {
+    let text = text.trim();
+    let day = &text[..text.find([' ', 'T', 't']).unwrap_or(text.len())];
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_day = day.split(['-', '/']).filter(is_number).count() == 3;
+    is_day && text[day.len()..].bytes().all(|byte| byte.is_ascii_digit() || b" Tt:.+-Zz".contains(&byte))
+}
+
 fn parse_date(text: &str) -> Option<Date> {
     let mut parts = text.splitn(3, ['-', '/']);
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);

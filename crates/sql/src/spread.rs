@@ -117,7 +117,9 @@ pub(crate) fn exact(sum: &Value, squares: &Value, (count, divisor): (i64, i64), 
     let count = Value::Int(count);
     let above =
         of(Arithmetic::Subtract, &of(Arithmetic::Multiply, &count, squares)?, &of(Arithmetic::Multiply, sum, sum)?)?;
-    if above.as_double().is_some_and(|above| above <= 0.0) {
+    // What the last digits of squares lose is nothing.
+    let whole = of(Arithmetic::Multiply, &count, squares)?.as_double().unwrap_or(0.0);
+    if above.as_double().is_some_and(|above| above <= whole.abs() * 1e-34) {
         return Ok(Value::decimal(tuple::decimal::Decimal::from(0i64)));
     }
     let below = of(Arithmetic::Multiply, &count, &Value::Int(divisor))?;

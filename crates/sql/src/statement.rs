@@ -104,7 +104,7 @@ enum Work {
     Rollback,
     Savepoint(String),
     RollbackTo(String),
-    Release,
+    Release(String),
 }
 
 /// A statement of a text.
@@ -119,6 +119,16 @@ impl Parsed {
     pub fn is_of_rows(&self) -> bool {
         use ast::Statement as S;
         matches!(&self.statement, Said::Parsed(S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)))
+    }
+
+    /// As [`Prepared::ends_failure`].
+    pub fn ends_failure(&self) -> bool {
+        use ast::Statement as S;
+        matches!(
+            &self.statement,
+            Said::Control(Control::Commit { .. } | Control::Rollback { .. })
+                | Said::Parsed(S::Rollback { .. } | S::Commit { .. })
+        )
     }
 }
 
@@ -135,6 +145,14 @@ impl Prepared {
     /// The columns of its rows; none if it has no rows.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// True if the types of its columns depend on what its parameters are.
+    pub fn depends_on_params(&self) -> bool {
+        let is_open = |column: &Column| {
+            column.param.is_none() && matches!(column.ty.base, Base::Any | Base::Number | Base::Scalar)
+        };
+        !self.params.is_empty() && self.columns.iter().any(is_open)
     }
 
     /// The types of its parameters.
@@ -387,7 +405,7 @@ impl Sql {
             ast::Statement::Rollback { savepoint: None, .. } => Work::Rollback,
             ast::Statement::Rollback { savepoint: Some(name), .. } => Work::RollbackTo(dialect.fold(&name)),
             ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
-            ast::Statement::ReleaseSavepoint { .. } => Work::Release,
+            ast::Statement::ReleaseSavepoint { name } => Work::Release(dialect.fold(&name)),
             schema @ (ast::Statement::CreateTable(_)
             | ast::Statement::CreateView(_)
             | ast::Statement::CreateIndex(_)
@@ -722,9 +740,16 @@ impl Sql {
                     return Err(Error::new(Condition::UndefinedSavepoint, format!("no such savepoint: {name}")));
                 };
                 database.rollback_to_savepoint(context, &savepoint)?;
+                database.forget_behind(context, name);
                 "ROLLBACK"
             }
-            _ => "RELEASE",
+            Work::Release(name) => {
+                if !database.release_savepoint(context, name) {
+                    return Err(Error::new(Condition::UndefinedSavepoint, format!("no such savepoint: {name}")));
+                }
+                "RELEASE"
+            }
+            _ => "",
         };
         Ok(Outcome { tag, counts: Counts::default() })
     }

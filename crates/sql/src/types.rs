@@ -191,6 +191,11 @@ impl Type {
         matches!(self.base, Int1 | Uint1 | Int2 | Uint2 | Int4 | Uint4 | Int8 | Uint8 | Integer)
     }
 
+    /// True for whole numbers that are never below zero.
+    pub fn is_unsigned(self) -> bool {
+        matches!(self.base, Base::Uint1 | Base::Uint2 | Base::Uint4 | Base::Uint8)
+    }
+
     /// True for days and moments.
     pub fn is_moment(self) -> bool {
         matches!(self.base, Base::Date | Base::Timestamp | Base::TimestampTz)

@@ -31,6 +31,8 @@ pub(super) struct Statements {
 
 struct Statement {
     prepared: Rc<Prepared>,
+    /// The same for parameters of such types, where types of columns depend on them.
+    typed: Option<(Vec<Type>, Rc<Prepared>)>,
     /// Types of parameters: they come once.
     kinds: Vec<(u8, bool)>,
     /// Parameters that have come in parts.
@@ -108,6 +110,7 @@ impl Work<'_> {
             let number = statements.next;
             let statement = Statement {
                 prepared: Rc::clone(&prepared),
+                typed: None,
                 kinds: Vec::new(),
                 long: HashMap::new(),
                 is_too_long: false,
@@ -148,7 +151,7 @@ impl Work<'_> {
         let number = reader.u32()?;
         let flags = reader.u8()?;
         reader.u32()?;
-        let (prepared, params) = {
+        let (prepared, params, kinds) = {
             let mut statements = self.state.prepared.borrow_mut();
             let statement = statements.known.get_mut(&number).ok_or_else(|| unknown(number, "mysqld_stmt_execute"))?;
             statement.cursor = None;
@@ -161,15 +164,47 @@ impl Work<'_> {
                 return Err(Error::new(Condition::LimitExceeded, what).mysql(1301));
             }
             let params = read_params(&mut reader, statement);
+            let kinds = statement.kinds.clone();
             let freed = statement.forget_long();
             let prepared = Rc::clone(&statement.prepared);
             statements.long_bytes -= freed;
-            (prepared, params?)
+            (prepared, params?, kinds)
+        };
+        let prepared = match prepared.depends_on_params() {
+            true => self.typed(number, &prepared, &params, &kinds)?,
+            false => prepared,
         };
         if flags & 1 != 0 && prepared.has_rows() && prepared.control().is_none() {
             return self.open_cursor(number, &prepared, &params);
         }
         self.run(&prepared, &params, Form::Binary, 0)
+    }
+
+    /// The statement for parameters of the types that these have.
+    fn typed(
+        &mut self,
+        number: u32,
+        prepared: &Rc<Prepared>,
+        params: &[Value],
+        kinds: &[(u8, bool)],
+    ) -> Result<Rc<Prepared>, Error> {
+        let is_unsigned = |at: usize| kinds.get(at).is_some_and(|(_, is_unsigned)| *is_unsigned);
+        let type_of = |(at, value): (usize, &Value)| match value {
+            Value::Int(_) if is_unsigned(at) => Type::of(sql::Base::Uint8),
+            value => sql::type_of_parameter(value),
+        };
+        let types: Vec<Type> = params.iter().enumerate().map(type_of).collect();
+        let known = self.state.prepared.borrow().known.get(&number).and_then(|statement| statement.typed.clone());
+        if let Some((of, known)) = known.filter(|(_, known)| known.is_current(self.database))
+            && of == types
+        {
+            return Ok(known);
+        }
+        let found = self.sql.prepare(self.database, self.context, Dialect::Mysql, prepared.text(), &types)?;
+        if let Some(statement) = self.state.prepared.borrow_mut().known.get_mut(&number) {
+            statement.typed = Some((types, Rc::clone(&found)));
+        }
+        Ok(found)
     }
 
     /// Finds the rows of a statement that are asked for in parts.

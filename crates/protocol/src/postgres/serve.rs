@@ -80,6 +80,11 @@ pub(super) fn serve(shared: &Rc<Shared>, connection: &Rc<Connection>, messages: 
     });
 }
 
+fn has_failed() -> Error {
+    let what = "current transaction is aborted, commands ignored until end of transaction block";
+    Error::new(Condition::FailedTransaction, what)
+}
+
 /// Ends the connection of a client that leaves its transaction alone for longer than its session says.
 fn watch_idleness(connection: &Rc<Connection>, state: &State, context: &Rc<Context>) {
     let limit_ms = state.session.borrow().milliseconds("idle_in_transaction_session_timeout");
@@ -352,6 +357,10 @@ impl Work<'_> {
             put(&mut self.out, b'I', |_| {});
             return Ok(());
         }
+        // Before anything is made of its names and values.
+        if self.state.has_failed.get() && !parsed[0].ends_failure() {
+            return Err(has_failed());
+        }
         // Several together are a transaction, unless they say something else.
         let is_one = parsed.len() > 1 && !self.is_in_block() && parsed.iter().all(Parsed::is_of_rows);
         if is_one {
@@ -434,11 +443,10 @@ impl Work<'_> {
     }
 
     fn check_not_failed(&self, prepared: &Prepared) -> Result<(), Error> {
-        if self.state.has_failed.get() && !prepared.ends_failure() {
-            let what = "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(Error::new(Condition::FailedTransaction, what));
+        match self.state.has_failed.get() && !prepared.ends_failure() {
+            true => Err(has_failed()),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs a statement; its rows are answered. Returns what `CommandComplete` says.
@@ -531,6 +539,12 @@ impl Work<'_> {
         }
         if name.is_empty() {
             self.state.statements.borrow_mut().remove("");
+        }
+        if self.state.has_failed.get() {
+            let parsed = self.sql.parse(Dialect::Postgres, text)?;
+            if parsed.first().is_some_and(|parsed| !parsed.ends_failure()) {
+                return Err(has_failed());
+            }
         }
         let prepared = match self.sql.prepare(self.database, self.context, Dialect::Postgres, text, &types) {
             Ok(prepared) => {

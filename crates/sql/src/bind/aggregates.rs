@@ -75,6 +75,9 @@ impl Binder<'_> {
         }
         let filter = function.filter.as_ref().map(|filter| self.condition(scope, filter)).transpose()?;
         let collation = arguments.first().and_then(|argument| argument.collation.clone());
+        if is_distinct {
+            arguments = arguments.into_iter().map(|argument| self.settled(argument)).collect::<Result<_>>()?;
+        }
         let (arguments, result) = self.aggregate_types(aggregate, name, arguments)?;
         if is_distinct && order.is_empty() && self.dialect == Dialect::Postgres && aggregate.depends_on_order() {
             // Told apart by sorting there, and programs rely on it.
@@ -113,7 +116,7 @@ impl Binder<'_> {
             // All that is listed is one text.
             Dialect::Mysql if !arguments.is_empty() => {
                 let value = match arguments.len() {
-                    1 => arguments.remove(0),
+                    1 => self.settled(arguments.remove(0))?,
                     _ => self.call("concat", arguments)?,
                 };
                 Ok(vec![value, separator.unwrap_or_else(comma)])
@@ -158,13 +161,14 @@ impl Binder<'_> {
             Aggregate::Sum | Aggregate::Average | Aggregate::Total | Aggregate::Variance { .. } => {
                 if !first.is_number() && !is_open {
                     match self.dialect {
+                        Dialect::Mysql if first.base == Base::Bool => cast_at(&mut arguments, 0, Base::Int8)?,
                         Dialect::Postgres if first.base != Base::Unknown => return Err(missing(&arguments)),
                         Dialect::Tarantool => cast_at(&mut arguments, 0, Base::Number)?,
                         _ => cast_at(&mut arguments, 0, Base::Double)?,
                     }
                 }
                 let first = arguments[0].ty;
-                Type::of(match (aggregate, self.dialect, first.base) {
+                let base = match (aggregate, self.dialect, first.base) {
                     (Aggregate::Variance { .. }, Dialect::Postgres, base) if base != Base::Double => Base::Decimal,
                     (Aggregate::Total | Aggregate::Variance { .. }, ..) => Base::Double,
                     (_, Dialect::Postgres | Dialect::Mysql, Base::Double) => Base::Double,
@@ -172,7 +176,13 @@ impl Binder<'_> {
                     (Aggregate::Sum, Dialect::Postgres, Base::Int1 | Base::Int2 | Base::Int4) => Base::Int8,
                     (_, _, Base::Any | Base::Scalar | Base::Number) => Base::Number,
                     _ => Base::Decimal,
-                })
+                };
+                match (self.dialect, base) {
+                    (Dialect::Mysql, Base::Decimal) => {
+                        super::exact::sum_of(arguments[0].ty, aggregate == Aggregate::Average)
+                    }
+                    _ => Type::of(base),
+                }
             }
             // What it is, its values say.
             Aggregate::Least | Aggregate::Greatest if self.dialect == Dialect::Tarantool => Type::of(Base::Scalar),

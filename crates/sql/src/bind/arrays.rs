@@ -18,7 +18,10 @@ impl Binder<'_> {
         match bound.ty.base {
             Base::Array | Base::Any => Ok(bound),
             Base::Unknown => self.cast_to(bound, Type::of(Base::Array), Strictness::Explicit),
-            _ => Err(Error::unsupported("an operator for arrays on what is none")),
+            _ => {
+                let what = format!("operator or function for arrays does not exist: {}", bound.ty);
+                Err(Error::new(Condition::UndefinedFunction, what))
+            }
         }
     }
 
@@ -146,6 +149,7 @@ impl Binder<'_> {
 
     /// `array(SELECT ...)`.
     pub(super) fn bind_array_of_query(&self, scope: &Scope<'_>, query: &ast::Query) -> Result<Bound> {
+        let source = query.to_string();
         let mut query = self.bind_query(query, Some(scope))?;
         let [output] = query.outputs.as_slice() else {
             return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
@@ -160,7 +164,7 @@ impl Binder<'_> {
         };
         query.plan = Plan::Aggregate { input: Box::new(query.plan), groups: Vec::new(), calls: vec![call] };
         query.outputs = vec![Output { name: "array".to_string(), slot, ty, collation: None }];
-        let found = Bound::new(self.make_subquery(query, Asked::Scalar), ty);
+        let found = Bound::new(self.make_subquery(query, Asked::Scalar, source), ty);
         let none = Bound::new(Expr::Const(Value::Document([0x90].as_slice().into())), ty);
         let mut array = self.call("coalesce", vec![found, none])?;
         array.ty = ty;
@@ -182,8 +186,15 @@ impl Binder<'_> {
             ast::Expr::CompoundIdentifier(names) if dots > 0 => names.clone(),
             _ => Vec::new(),
         };
+        let check = |root: Bound| match root.ty.base {
+            Base::Unknown | Base::Text if self.dialect == Dialect::Postgres => {
+                let what = format!("cannot subscript type {} because it does not support subscripting", root.ty);
+                Err(Error::new(Condition::TypeMismatch, what))
+            }
+            _ => Ok(root),
+        };
         let (root, chain) = match names.is_empty() {
-            true => (self.bind(scope, root)?, chain),
+            true => (check(self.bind(scope, root)?)?, chain),
             false => {
                 names.extend(chain[..dots].iter().filter_map(|access| match access {
                     ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(name.clone()),
@@ -369,6 +380,7 @@ impl Binder<'_> {
         mut query: super::Query,
         comparison: Comparison,
         all: bool,
+        source: String,
     ) -> Result<Expr> {
         if query.outputs.len() != values.len() {
             let what = format!("the subquery has {} columns, {} wanted", query.outputs.len(), values.len());
@@ -390,7 +402,7 @@ impl Binder<'_> {
             wanted.push(value.expr);
         }
         let asked = Asked::Quantified { values: wanted, comparison, all, collation };
-        Ok(self.make_subquery(query, asked))
+        Ok(self.make_subquery(query, asked, source))
     }
 
     /// The same with each element of an array.
@@ -404,11 +416,14 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let value = self.bind(scope, left)?;
         let query = self.elements_of(scope, array, value.ty)?;
-        let found = self.among(vec![value], query, comparison, all)?;
+        let found = self.among(vec![value], query, comparison, all, array.to_string())?;
         // Of no array nothing is known. What the statement lists or is given stays plain, so that an index finds it.
         let mut inner = array;
         while let ast::Expr::Nested(expr) | ast::Expr::Cast { expr, .. } = inner {
             inner = expr;
+        }
+        if matches!(inner, ast::Expr::Value(value) if value.value == ast::Value::Null) {
+            return Ok(Expr::Const(Value::Null));
         }
         if !all && matches!(inner, ast::Expr::Value(_) | ast::Expr::Array(_)) {
             return Ok(found);
@@ -426,7 +441,15 @@ impl Binder<'_> {
             },
             _ => value,
         };
-        self.cast_to(value, Type::of_ast(self.dialect, declared)?, Strictness::Explicit)
+        let to = Type::of_ast(self.dialect, declared)?;
+        let is_clock = to.is_moment() && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool));
+        let is_span =
+            to.base == Base::Interval && (value.ty.is_number() || value.ty.is_moment() || value.ty.base == Base::Bool);
+        if self.dialect == Dialect::Postgres && (is_clock || is_span) {
+            let what = format!("cannot cast type {} to {to}", value.ty);
+            return Err(Error::new(Condition::CannotCoerce, what));
+        }
+        self.cast_to(value, to, Strictness::Explicit)
     }
 
     /// Operators that compare with regular expressions.
@@ -465,8 +488,10 @@ impl Binder<'_> {
                 return self.bind_document_operator(op, a, b);
             }
         };
+        let (left, right) = (self.bind(scope, left)?, self.bind(scope, right)?);
+        let folds_case = folds_case && !(self.dialect == Dialect::Mysql && self.tells_case(&left, &right));
         let function = if folds_case { "regexp_like_folded" } else { "regexp_like" };
-        let matched = self.call(function, vec![self.bind(scope, left)?, self.bind(scope, right)?])?;
+        let matched = self.call(function, vec![left, right])?;
         Ok(if is_negated { not(matched.expr) } else { matched })
     }
 }

@@ -1,13 +1,11 @@
 //! Expressions: names, types, and what the dialects make of two values of different types.
 
 use super::{Binder, Bound, Scope};
-use crate::aggregates::{self, Aggregate};
 use crate::arithmetic::{Arithmetic, Manner};
 use crate::cast::{Strictness, cast, from_hex, parse_number};
 use crate::dialect::{Dialect, NUMBER_MARK};
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr, Like, Subquery};
-use crate::functions::{self, Returns};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -140,6 +138,10 @@ impl Binder<'_> {
                 let value = self.bind(scope, expr)?;
                 let value = match value.ty.base {
                     Base::Unknown => self.cast_to(value, Type::of(Base::TimestampTz), Strictness::Explicit)?,
+                    _ if self.dialect == Dialect::Postgres && value.ty.is_number() => {
+                        let what = format!("function pg_catalog.extract(unknown, {}) does not exist", value.ty);
+                        return Err(Error::new(Condition::UndefinedFunction, what));
+                    }
                     _ => value,
                 };
                 let name = if self.dialect == Dialect::Postgres { "extract_part" } else { "date_part" };
@@ -188,7 +190,7 @@ impl Binder<'_> {
         self.as_condition(bound)
     }
 
-    fn as_condition(&self, bound: Bound) -> Result<Expr> {
+    pub(super) fn as_condition(&self, bound: Bound) -> Result<Expr> {
         match bound.ty.base {
             Base::Bool => Ok(bound.expr),
             Base::Unknown => Ok(self.cast_to(bound, Type::BOOL, Strictness::Explicit)?.expr),
@@ -295,7 +297,13 @@ impl Binder<'_> {
             };
         }
         match text.parse::<Decimal>() {
-            Ok(value) => Ok(Bound::new(Expr::Const(Value::decimal(value)), Type::of(Base::Decimal))),
+            Ok(value) => {
+                let ty = match self.dialect {
+                    Dialect::Mysql => super::exact::literal(&value),
+                    _ => Type::of(Base::Decimal),
+                };
+                Ok(Bound::new(Expr::Const(Value::decimal(value)), ty))
+            }
             // What decimals do not reach doubles may: dumps have such numbers.
             Err(_) => match text.parse::<f64>().ok().filter(|value| has_exponent && value.is_finite()) {
                 Some(value) => Ok(Bound::new(Expr::Const(Value::Double(value)), Type::of(Base::Double))),
@@ -342,8 +350,9 @@ impl Binder<'_> {
         }
         let ty = match self.dialect {
             // The values say what they are.
-            Dialect::Tarantool | Dialect::Mysql => Type::of(Base::Any),
-            Dialect::Postgres => params[number],
+            Dialect::Tarantool => Type::of(Base::Any),
+            Dialect::Mysql if number >= self.declared.get() => Type::of(Base::Any),
+            Dialect::Mysql | Dialect::Postgres => params[number],
         };
         Ok(Bound::new(Expr::Param(number), ty))
     }
@@ -382,6 +391,7 @@ impl Binder<'_> {
             Dialect::Mysql => bound.ty.base == Base::Date,
             Dialect::Tarantool => false,
         };
+        let bound = if to.base == Base::Text { self.settled(bound)? } else { bound };
         if to.base == Base::Text && is_shown_by_type {
             let code = Bound::new(Expr::Const(Value::Int(bound.ty.code())), Type::of(Base::Int8));
             let text = self.call("text_of", vec![bound, code])?;
@@ -392,7 +402,9 @@ impl Binder<'_> {
             None if self.dialect == Dialect::Mysql && is_new_text => self.usual_collation(),
             collation => collation,
         };
-        if bound.ty == to && !matches!(bound.expr, Expr::Param(_)) {
+        // A decimal of MySQL may have more digits than its type says.
+        let has_more = self.dialect == Dialect::Mysql && to.base == Base::Decimal;
+        if bound.ty == to && !has_more && !matches!(bound.expr, Expr::Param(_)) {
             return Ok(Bound { expr: bound.expr, ty: to, collation });
         }
         let expr = match bound.expr {
@@ -406,6 +418,21 @@ impl Binder<'_> {
     pub(super) fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
         let (of_a, of_b) = (a.ty, b.ty);
         let (a, b) = (self.beside(a, of_b)?, self.beside(b, of_a)?);
+        let (a, b) = match (a.ty.base, b.ty.base) {
+            (Base::Date | Base::Timestamp, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
+                (self.as_digits(a)?, b)
+            }
+            (_, Base::Date | Base::Timestamp) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
+                (a, self.as_digits(b)?)
+            }
+            (Base::Bool, other) if self.dialect == Dialect::Mysql && other != Base::Bool => {
+                (self.cast_to(a, Type::of(Base::Int8), Strictness::Explicit)?, b)
+            }
+            (other, Base::Bool) if self.dialect == Dialect::Mysql && other != Base::Bool => {
+                (a, self.cast_to(b, Type::of(Base::Int8), Strictness::Explicit)?)
+            }
+            _ => (a, b),
+        };
         if a.ty.is_number() && b.ty.is_number() || a.ty.is_moment() && b.ty.is_moment() {
             return Ok((a, b));
         }
@@ -480,6 +507,17 @@ impl Binder<'_> {
     pub(super) fn compare(&self, comparison: Comparison, a: Bound, b: Bound) -> Result<Expr> {
         let collation = self.compared_by(&a, &b);
         let (a, b) = self.unify(a, b, comparison.sign())?;
+        if self.dialect == Dialect::Postgres
+            && let (Expr::Const(Value::Null), _) | (_, Expr::Const(Value::Null)) = (&a.expr, &b.expr)
+        {
+            // Nothing is known, whatever the other side is: it is not looked at.
+            return Ok(Expr::Const(Value::Null));
+        }
+        if self.dialect == Dialect::Postgres
+            && let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
+        {
+            return Ok(Expr::Const(Value::Bool(comparison.holds(crate::expr::order(&collation, a, b)))));
+        }
         Ok(Expr::Compare(comparison, Box::new(a.expr), Box::new(b.expr), collation))
     }
 
@@ -501,8 +539,10 @@ impl Binder<'_> {
         match op {
             B::And | B::Or => return self.bind_logic(scope, left, op, right),
             B::Xor => {
-                let (a, b) = (self.condition(scope, left)?, self.condition(scope, right)?);
-                return Ok(boolean(Expr::Compare(Comparison::NotEqual, Box::new(a), Box::new(b), None)));
+                // As true or false: a number may be any that is not zero.
+                let truth = |expr: Expr| Box::new(Expr::Not(Box::new(Expr::Not(Box::new(expr)))));
+                let (a, b) = (truth(self.condition(scope, left)?), truth(self.condition(scope, right)?));
+                return Ok(boolean(Expr::Compare(Comparison::NotEqual, a, b, None)));
             }
             _ => {}
         }
@@ -592,6 +632,11 @@ impl Binder<'_> {
         }
         parts.push(self.condition(scope, rest)?);
         parts.reverse();
+        let decides = *op == BinaryOperator::Or;
+        let is_decided = |part: &Expr| matches!(part, Expr::Const(Value::Bool(value)) if *value == decides);
+        if self.dialect == Dialect::Postgres && parts.iter().any(is_decided) {
+            return Ok(boolean(Expr::Const(Value::Bool(decides))));
+        }
         Ok(boolean(if *op == BinaryOperator::And { Expr::And(parts) } else { Expr::Or(parts) }))
     }
 
@@ -627,6 +672,13 @@ impl Binder<'_> {
                     let decided = self.compare(if last { comparison } else { strict }, a.clone(), b.clone())?;
                     whole = Some(match whole {
                         None => decided,
+                        // Where one is null nothing more is looked at.
+                        Some(rest) if self.dialect == Dialect::Postgres => {
+                            let equal = self.compare(Comparison::Equal, a.clone(), b.clone())?;
+                            let branches =
+                                vec![(Expr::IsNull(Box::new(equal.clone())), Expr::Const(Value::Null)), (equal, rest)];
+                            Expr::Case(branches, Box::new(decided))
+                        }
                         Some(rest) => {
                             let equal = self.compare(Comparison::Equal, a.clone(), b.clone())?;
                             Expr::Or(vec![decided, Expr::And(vec![equal, rest])])
@@ -672,7 +724,11 @@ impl Binder<'_> {
                     _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
                     _ => return Err(self.no_operator("-", value.ty, value.ty)),
                 };
-                let ty = if value.ty.base == Base::Uint8 { Type::of(Base::Integer) } else { Type::of(value.ty.base) };
+                let ty = match value.ty.base {
+                    Base::Uint8 => Type::of(Base::Integer),
+                    Base::Decimal if self.dialect == Dialect::Mysql => value.ty,
+                    base => Type::of(base),
+                };
                 if let Expr::Const(constant) = &value.expr {
                     return Ok(Bound::new(Expr::Const(crate::arithmetic::negate(ty, constant)?), ty));
                 }
@@ -699,11 +755,21 @@ impl Binder<'_> {
         }
         let as_number = |bound: Bound, other: Type| -> Result<Bound> {
             match bound.ty.base {
-                Base::Unknown if other.is_number() => self.cast_to(bound, Type::of(other.base), Strictness::Explicit),
+                Base::Unknown if other.is_number() && self.dialect != Dialect::Mysql => {
+                    self.cast_to(bound, Type::of(other.base), Strictness::Explicit)
+                }
                 Base::Unknown => self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit),
-                Base::Text | Base::Bool if self.dialect == Dialect::Mysql => {
+                Base::Bool if self.dialect == Dialect::Mysql => {
+                    self.cast_to(bound, Type::of(Base::Int8), Strictness::Explicit)
+                }
+                Base::Text if self.dialect == Dialect::Mysql => {
                     self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)
                 }
+                Base::Json if self.dialect == Dialect::Mysql => {
+                    self.cast_to(bound, Type::of(Base::Double), Strictness::Comparison)
+                }
+                // Days and moments are numbers of their digits.
+                Base::Date | Base::Timestamp if self.dialect == Dialect::Mysql => self.as_digits(bound),
                 Base::Text if self.dialect == Dialect::Tarantool => {
                     self.cast_to(bound, Type::of(Base::Number), Strictness::Explicit)
                 }
@@ -715,7 +781,10 @@ impl Binder<'_> {
         let (a_type, b_type) = (a.ty, b.ty);
         let (a, b) = (as_number(a, b_type)?, as_number(b, a_type)?);
         let base = self.result_of(operation, a.ty, b.ty)?;
-        let ty = Type::of(base);
+        let ty = match (self.dialect, base) {
+            (Dialect::Mysql, Base::Decimal) => super::exact::result_of(operation, a.ty, b.ty),
+            _ => Type::of(base),
+        };
         if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
             && let Ok(value) = crate::arithmetic::calculate(operation, ty, manner, a, b)
         {
@@ -741,13 +810,15 @@ impl Binder<'_> {
             return Ok(match self.dialect {
                 Dialect::Tarantool => Base::Integer,
                 Dialect::Mysql if operation == Arithmetic::Divide && !self.dialect.divides_whole() => Base::Decimal,
-                Dialect::Mysql if a.base == Base::Uint8 || b.base == Base::Uint8 => Base::Uint8,
+                Dialect::Mysql if a.is_unsigned() || b.is_unsigned() && operation != Arithmetic::Remainder => {
+                    Base::Uint8
+                }
                 Dialect::Mysql => Base::Int8,
                 Dialect::Postgres => a.common(b).map_or(Base::Int8, |ty| ty.base),
             });
         }
         if operation == Arithmetic::DivideWhole {
-            return Ok(Base::Int8);
+            return Ok(if a.is_unsigned() || b.is_unsigned() { Base::Uint8 } else { Base::Int8 });
         }
         Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Decimal })
     }
@@ -782,6 +853,7 @@ impl Binder<'_> {
         let (mut text, mut pattern) = (self.bind(scope, text)?, self.bind(scope, pattern)?);
         let mut ignores_case = ignores_case;
         if self.dialect == Dialect::Mysql {
+            ignores_case &= !self.tells_case(&text, &pattern);
             // `LIKE BINARY 'A%'`: as it is written.
             for side in [&mut text, &mut pattern] {
                 if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..) | Expr::Const(_)) {
@@ -791,8 +863,12 @@ impl Binder<'_> {
                 }
             }
         }
+        let collation = match self.dialect == Dialect::Mysql && ignores_case {
+            true => self.compared_by(&text, &pattern),
+            false => None,
+        };
         let (text, pattern) = (as_text(text)?, as_text(pattern)?);
-        Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case })))
+        Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case, collation })))
     }
 
     fn bind_in(&self, scope: &Scope<'_>, expr: &ast::Expr, target: &ast::InTarget) -> Result<Expr> {
@@ -815,9 +891,18 @@ impl Binder<'_> {
                 let mut value = self.bind(scope, expr)?;
                 let mut items = Vec::with_capacity(list.len());
                 let mut collation = None;
+                let mut bound = Vec::with_capacity(list.len() + 1);
+                bound.push(value.clone());
                 for item in list {
-                    let item = self.bind(scope, item)?;
-                    collation = collation.or(self.compared_by(&value, &item));
+                    bound.push(self.bind(scope, item)?);
+                }
+                // All are compared alike in MySQL.
+                let of_all = (self.dialect == Dialect::Mysql).then(|| self.collation_of_values(&bound));
+                for item in bound.into_iter().skip(1) {
+                    collation = match &of_all {
+                        Some(of_all) => of_all.clone(),
+                        None => collation.or(self.compared_by(&value, &item)),
+                    };
                     let (changed, item) = self.unify(value, item, "=")?;
                     value = changed;
                     items.push(item.expr);
@@ -845,8 +930,9 @@ impl Binder<'_> {
         for value in listed {
             values.push(self.bind(scope, value)?);
         }
+        let source = query.to_string();
         let query = self.bind_query(query, Some(scope))?;
-        self.among(values, query, comparison, all)
+        self.among(values, query, comparison, all, source)
     }
 
     fn bind_quantified(
@@ -873,21 +959,23 @@ impl Binder<'_> {
         asked: Asked,
         columns: Option<usize>,
     ) -> Result<(Expr, Type)> {
+        let source = query.to_string();
         let query = self.bind_query(query, Some(scope))?;
         if columns.is_some_and(|wanted| wanted != query.outputs.len()) {
             return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
         }
         let ty = query.outputs.first().map_or(Type::UNKNOWN, |output| output.ty);
-        Ok((self.make_subquery(query, asked), ty))
+        Ok((self.make_subquery(query, asked, source), ty))
     }
 
-    pub(super) fn make_subquery(&self, query: super::Query, asked: Asked) -> Expr {
+    /// `source`: the text of the rows, by which two of one query are known to be the same.
+    pub(super) fn make_subquery(&self, query: super::Query, asked: Asked, source: String) -> Expr {
         let number = self.subqueries.get();
         self.subqueries.set(number + 1);
         let mut is_correlated = self.recursions.get() > 0;
         query.plan.reads(&mut |_| is_correlated = true);
         let outputs = query.outputs.iter().map(|output| output.slot).collect();
-        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated }))
+        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated, source }))
     }
 
     fn bind_case(
@@ -914,8 +1002,8 @@ impl Binder<'_> {
             None => Bound::new(Expr::Const(Value::Null), Type::UNKNOWN),
         });
         let (mut results, ty) = self.alike(results, "CASE")?;
+        let collation = self.collation_of_values(&results);
         let otherwise = results.pop().map_or(Expr::Const(Value::Null), |bound| bound.expr);
-        let collation = results.iter().find_map(|bound| bound.collation.clone());
         let branches = tests.into_iter().zip(results.into_iter().map(|bound| bound.expr)).collect();
         Ok(Bound { collation, ..Bound::new(Expr::Case(branches, Box::new(otherwise)), ty) })
     }
@@ -940,210 +1028,37 @@ impl Binder<'_> {
         let values = values.into_iter().map(|value| {
             let keeps =
                 is_open && value.ty.base != Base::Unknown || value.ty.base == ty.base || ty.base == Base::Integer;
-            if keeps { Ok(value) } else { self.cast_to(value, ty, Strictness::Explicit) }
+            // Its digits come when it is settled.
+            let to = if self.dialect == Dialect::Mysql && ty.base == Base::Decimal { Type::of(ty.base) } else { ty };
+            if keeps { Ok(value) } else { self.cast_to(value, to, Strictness::Explicit) }
         });
         Ok((values.collect::<Result<Vec<_>>>()?, ty))
     }
 
     /// The type of one column that has values of both.
     pub(super) fn common(&self, a: Type, b: Type) -> Option<Type> {
-        a.common(b).or(match self.dialect {
+        // A truth value beside others is a number in MySQL.
+        let plain = |ty: Type, other: Type| match (self.dialect, ty.base) {
+            (Dialect::Mysql, Base::Bool) if !matches!(other.base, Base::Bool | Base::Unknown) => Type::of(Base::Int4),
+            _ => ty,
+        };
+        let (a, b) = (plain(a, b), plain(b, a));
+        if self.dialect == Dialect::Mysql
+            && matches!((a.base, b.base), (Base::Text, Base::Bytes) | (Base::Bytes, Base::Text))
+        {
+            return Some(Type::of(Base::Bytes));
+        }
+        let exact = if self.dialect == Dialect::Mysql { super::exact::common(a, b) } else { None };
+        let exact = exact.or_else(|| match self.dialect {
+            // Of 64 bits with a sign and without: neither holds both.
+            Dialect::Mysql if super::exact::is_mixed(a, b) => Some(super::exact::MIXED),
+            _ => None,
+        });
+        exact.or_else(|| a.common(b)).or(match self.dialect {
             Dialect::Mysql => Some(Type::TEXT),
             Dialect::Tarantool => Some(Type::of(Base::Scalar)),
             Dialect::Postgres => None,
         })
-    }
-
-    fn bind_function(&self, scope: &Scope<'_>, function: &ast::Function) -> Result<Bound> {
-        let name = match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => ident.value.to_lowercase(),
-            _ => return Err(Error::unsupported(format!("'{}'", function.name))),
-        };
-        if let Some(over) = &function.over {
-            return self.bind_window(scope, &name, function, over);
-        }
-        let empty = Vec::new();
-        let (given, list) = match &function.args {
-            ast::FunctionArguments::None => (&empty, None),
-            ast::FunctionArguments::List(list) => (&list.args, Some(list)),
-            ast::FunctionArguments::Subquery(query) if name == "array" => {
-                return self.bind_array_of_query(scope, query);
-            }
-            ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
-        };
-        let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
-        let is_extreme =
-            matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
-        let counts_nothing = name == "count" && given.is_empty() && self.dialect == Dialect::Tarantool;
-        if let Some(aggregate) =
-            aggregates::find(self.dialect, &name, is_star || counts_nothing).filter(|_| !is_extreme)
-        {
-            return self.bind_aggregate(scope, aggregate, &name, function, list);
-        }
-        if let Some(own) = self.bind_own_call(scope, &name, given)? {
-            return Ok(own);
-        }
-        if super::sets::is_set(self.dialect, &name) {
-            return self.bind_set_in_projection(scope, &name, given);
-        }
-        if let Some(own) = self.bind_json_call(scope, &name, given)? {
-            return Ok(own);
-        }
-        let mut arguments = Vec::with_capacity(given.len());
-        for argument in given {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
-                return Err(Error::unsupported(format!("'{name}({argument})'")));
-            };
-            arguments.push(self.bind(scope, expr)?);
-        }
-        if self.dialect == Dialect::Postgres
-            && let Some(own) = match self.bind_array_call(&name, &mut arguments)? {
-                Some(own) => Some(own),
-                None => self.bind_typed_call(&name, &mut arguments)?,
-            }
-        {
-            return Ok(own);
-        }
-        match name.as_str() {
-            "if" | "iif" if arguments.len() == 3 => {
-                let otherwise = arguments.pop();
-                let result = arguments.pop();
-                let condition = arguments.pop();
-                let (Some(condition), Some(result), Some(otherwise)) = (condition, result, otherwise) else {
-                    return Err(Error::unsupported(name));
-                };
-                let condition = self.as_condition(condition)?;
-                let (values, ty) = self.alike(vec![result, otherwise], "IF")?;
-                let collation = values.iter().find_map(|bound| bound.collation.clone());
-                let mut values = values.into_iter().map(|bound| bound.expr);
-                let (Some(result), Some(otherwise)) = (values.next(), values.next()) else {
-                    return Err(Error::unsupported(name));
-                };
-                return Ok(Bound {
-                    collation,
-                    ..Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty)
-                });
-            }
-            "nullif" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
-                let (Some(other), Some(value)) = (arguments.pop(), arguments.pop()) else {
-                    return Err(Error::unsupported(name));
-                };
-                let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
-                let null = Expr::Const(Value::Null);
-                return Ok(Bound { expr: Expr::Case(vec![(is_same, null)], Box::new(value.expr)), ..value });
-            }
-            "min" => return self.call("least", arguments),
-            "max" => return self.call("greatest", arguments),
-            _ => {}
-        }
-        self.call(&name, arguments)
-    }
-
-    /// A call of a function. Errors: `UndefinedFunction`.
-    pub(super) fn call(&self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
-        let Some(function) = functions::find(self.dialect, name) else {
-            let message = match self.dialect {
-                Dialect::Tarantool => format!("Function '{}' does not exist", name.to_uppercase()),
-                Dialect::Mysql => format!("FUNCTION {name} does not exist"),
-                Dialect::Postgres => {
-                    let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
-                    format!("function {name}({}) does not exist", types.join(", "))
-                }
-            };
-            return Err(Error::new(Condition::UndefinedFunction, message));
-        };
-        let (least, most) = function.arguments;
-        if !(least..=most).contains(&arguments.len()) {
-            let wanted = if least == most { least.to_string() } else { format!("{least} or more") };
-            let message = format!(
-                "Wrong number of arguments is passed to {}(): expected {wanted}, got {}",
-                name.to_uppercase(),
-                arguments.len()
-            );
-            return Err(Error::new(Condition::UndefinedFunction, message));
-        }
-        let (arguments, ty) = match function.result {
-            Returns::Type(base) => (arguments, Type::of(base)),
-            Returns::First => {
-                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| Type::of(argument.ty.base));
-                (arguments, ty)
-            }
-            Returns::Common => self.alike(arguments, &name.to_uppercase())?,
-            Returns::ArrayOf(base) => (arguments, Type::array_of(Type::of(base))),
-            Returns::Element => {
-                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| argument.ty.element());
-                (arguments, ty)
-            }
-            Returns::FirstArray => {
-                let ty = arguments.iter().find(|argument| argument.ty.base == Base::Array).map(|argument| argument.ty);
-                (arguments, ty.unwrap_or_else(|| Type::of(Base::Array)))
-            }
-        };
-        let collation = match function.result {
-            Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
-            Returns::Type(_) | Returns::ArrayOf(_) => None,
-            _ => arguments.iter().find_map(|argument| argument.collation.clone()),
-        };
-        let mut exprs = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            exprs.push(match argument.ty.base {
-                Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
-                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
-                }
-                Base::Unknown if !matches!(function.result, Returns::Common) => {
-                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
-                }
-                _ => argument.expr,
-            });
-        }
-        Ok(Bound { collation, ..Bound::new(Expr::Call(function, exprs), ty) })
-    }
-
-    fn bind_aggregate(
-        &self,
-        scope: &Scope<'_>,
-        aggregate: Aggregate,
-        name: &str,
-        function: &ast::Function,
-        list: Option<&ast::FunctionArgumentList>,
-    ) -> Result<Bound> {
-        let misused = |what: &str| Error::new(Condition::Grouping, what.to_string());
-        let Some(calls) = &scope.calls else {
-            let what = match self.dialect {
-                Dialect::Tarantool => format!("misuse of aggregate function {}()", name.to_uppercase()),
-                Dialect::Mysql => "Invalid use of group function".to_string(),
-                Dialect::Postgres => "aggregate functions are not allowed here".to_string(),
-            };
-            return Err(misused(&what));
-        };
-        if scope.in_aggregate.get() {
-            return Err(misused("aggregate function calls cannot be nested"));
-        }
-        scope.in_aggregate.set(true);
-        let bound = self.bind_aggregate_parts(scope, aggregate, name, function, list);
-        scope.in_aggregate.set(false);
-        let (mut call, arguments) = bound?;
-        call.arguments = arguments.into_iter().map(|argument| argument.expr).collect();
-        // The same aggregate twice is computed once.
-        let mut calls = calls.borrow_mut();
-        let known = calls.iter().find(|other| {
-            other.aggregate == call.aggregate
-                && other.is_distinct == call.is_distinct
-                && other.arguments.len() == call.arguments.len()
-                && other.arguments.iter().zip(&call.arguments).all(|(a, b)| a.is_like(b))
-                && other.filter.is_none()
-                && call.filter.is_none()
-                && other.order.is_empty()
-                && call.order.is_empty()
-        });
-        let (ty, collation) = (call.result, call.collation.clone());
-        if let Some(known) = known {
-            return Ok(Bound { collation, ..Bound::new(Expr::Slot(known.slot), ty) });
-        }
-        call.slot = self.new_slot();
-        let slot = call.slot;
-        calls.push(call);
-        Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
     }
 }
 

@@ -5,9 +5,12 @@
 
 mod aggregates;
 mod arrays;
+mod calls;
 mod check;
+mod exact;
 mod expressions;
 mod from;
+mod groups;
 mod json;
 mod moments;
 mod mysql;
@@ -20,6 +23,8 @@ mod write;
 
 pub use origin::{Origin, PartOf};
 pub(crate) use write::{Change, Changed, OnConflict, Write};
+
+pub use exact::type_of_parameter;
 
 use crate::aggregates::AggregateCall;
 use crate::dialect::Dialect;
@@ -49,6 +54,8 @@ pub(crate) struct Binder<'a> {
     subqueries: Cell<usize>,
     tables: Cell<usize>,
     params: RefCell<Vec<Type>>,
+    /// So many of the types of parameters the client has given.
+    declared: Cell<usize>,
     names: RefCell<Vec<String>>,
     /// Tables of the statement's own that are known here, the innermost last.
     own: RefCell<Vec<Own>>,
@@ -186,6 +193,7 @@ impl<'a> Binder<'a> {
             subqueries: Cell::new(0),
             tables: Cell::new(0),
             params: RefCell::new(Vec::new()),
+            declared: Cell::new(0),
             names: RefCell::new(Vec::new()),
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
@@ -200,6 +208,7 @@ impl<'a> Binder<'a> {
     /// Says of which types parameters are, as far as the client knows.
     pub(crate) fn declare_params(&self, types: &[Type]) {
         *self.params.borrow_mut() = types.to_vec();
+        self.declared.set(types.len());
     }
 
     /// The types of the parameters, and their names if they have any.

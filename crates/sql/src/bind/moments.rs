@@ -4,7 +4,7 @@ use super::{Binder, Bound};
 use crate::arithmetic::Arithmetic;
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
-use crate::error::{Error, Result};
+use crate::error::{Condition, Error, Result};
 use crate::expr::Expr;
 use crate::types::{Base, Type};
 use crate::value::Value;
@@ -13,6 +13,10 @@ use std::rc::Rc;
 impl Binder<'_> {
     /// An operation of moments and spans. None: it is one of others.
     pub(super) fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        if self.dialect == Dialect::Mysql && a.ty.base != Base::Interval && b.ty.base != Base::Interval {
+            // Days are numbers there.
+            return Ok(None);
+        }
         let number = |value: i64| Bound::new(Expr::Const(Value::Int(value)), Type::of(Base::Int4));
         let sign = match operation {
             Arithmetic::Add => 1,
@@ -109,6 +113,10 @@ impl Binder<'_> {
             "age" => {
                 let cast = |bound: Bound| match bound.ty.is_moment() {
                     true => Ok(bound),
+                    false if !matches!(bound.ty.base, Base::Unknown | Base::Any) => {
+                        let what = format!("function age({}) does not exist", bound.ty);
+                        Err(Error::new(Condition::UndefinedFunction, what))
+                    }
                     false => self.cast_to(bound, Type::of(Base::TimestampTz), Strictness::Explicit),
                 };
                 let arguments = std::mem::take(arguments).into_iter().map(cast).collect::<Result<_>>()?;

@@ -82,7 +82,9 @@ impl Binder<'_> {
         }
         Ok(Some(match expr {
             E::RLike { negated, expr, pattern, .. } => {
-                let mut found = self.call("regexp_like", vec![self.bind(scope, expr)?, self.bind(scope, pattern)?])?;
+                let (value, pattern) = (self.bind(scope, expr)?, self.bind(scope, pattern)?);
+                let flags = if self.tells_case(&value, &pattern) { "c" } else { "" };
+                let mut found = self.call("regexp_like", vec![value, pattern, constant(flags)])?;
                 found.ty = Type::of(Base::Int8);
                 match negated {
                     true => boolean(Expr::Not(Box::new(found.expr))),
@@ -148,6 +150,7 @@ impl Binder<'_> {
         let value = self.bind(scope, moment)?;
         let amount = self.bind(scope, &interval.value)?;
         let unit = interval.leading_field.as_ref().map_or_else(|| "DAY".to_string(), ToString::to_string);
+        let unit = crate::respell::unit_of_parts(&unit).unwrap_or(&unit).to_string();
         self.move_moment(value, amount, &unit, is_later)
     }
 
@@ -205,7 +208,11 @@ impl Binder<'_> {
                 let (moment, days) = (self.bind(scope, moment)?, self.bind(scope, days)?);
                 self.move_moment(moment, days, "DAY", name == "adddate")?
             }
-            ("timestampdiff" | "timestampadd", [ast::Expr::Identifier(unit), a, b]) => {
+            ("timestampadd", [ast::Expr::Identifier(unit), amount, moment]) => {
+                let (moment, amount) = (self.bind(scope, moment)?, self.bind(scope, amount)?);
+                self.move_moment(moment, amount, &unit.value, true)?
+            }
+            ("timestampdiff", [ast::Expr::Identifier(unit), a, b]) => {
                 let arguments = vec![constant(&unit.value), self.bind(scope, a)?, self.bind(scope, b)?];
                 self.call(name, arguments)?
             }
@@ -219,7 +226,9 @@ impl Binder<'_> {
                 let values = values.iter().map(|value| self.bind(scope, value)).collect::<Result<_>>()?;
                 self.call("char", values)?
             }
-            ("interval", _) => return Err(Error::unsupported("INTERVAL()")),
+            ("interval", [value, bounds @ ..]) if !bounds.is_empty() => {
+                self.bind_interval_call(scope, value, bounds)?
+            }
             _ => return Ok(None),
         }))
     }
@@ -247,16 +256,109 @@ impl Binder<'_> {
             (true, true) if a.ty.base == Base::Text || b.ty.base == Base::Text => self.usual_collation(),
             (true, _) => b.collation.clone(),
             (_, true) => a.collation.clone(),
+            // One that tells case goes before one that does not.
+            (false, false) if is_binary(a) || is_binary(b) => None,
             (false, false) => either(),
         }
     }
 
     /// The collation of a text that a function makes of its arguments.
     pub(super) fn collation_of_text(&self, arguments: &[Bound]) -> CollationOption {
-        let is_of_column = |bound: &Bound| bound.ty.base == Base::Text && !matches!(bound.expr, Expr::Const(_));
+        let is_binary = |bound: &Bound| is_binary(bound) || bound.ty.base == Base::Bytes;
         let found = arguments.iter().find_map(|argument| argument.collation.clone());
-        let has_bytes = || arguments.iter().any(|argument| is_of_column(argument) || argument.ty.base == Base::Bytes);
-        found.or_else(|| if has_bytes() { None } else { self.usual_collation() })
+        match arguments.iter().any(is_binary) {
+            true => None,
+            false => found.or_else(|| self.usual_collation()),
+        }
+    }
+
+    /// The collation of a value that is one of several.
+    pub(super) fn collation_of_values(&self, values: &[Bound]) -> CollationOption {
+        match self.dialect == Dialect::Mysql && values.iter().any(|value| value.ty.base == Base::Text) {
+            true => self.collation_of_text(values),
+            false => values.iter().find_map(|value| value.collation.clone()),
+        }
+    }
+
+    /// True if a pattern, or a part that is looked for, is compared with regard to case.
+    pub(super) fn tells_case(&self, value: &Bound, part: &Bound) -> bool {
+        (value.ty.base == Base::Text || part.ty.base == Base::Text) && self.compared_by(value, part).is_none()
+            || value.ty.base == Base::Bytes
+            || part.ty.base == Base::Bytes
+    }
+
+    /// A day or a moment as the number of its digits: 20240131, 20240131235959.
+    pub(super) fn as_digits(&self, bound: Bound) -> Result<Bound> {
+        let name = if bound.ty.base == Base::Date { "digits_of_moment" } else { "digits_of_clock" };
+        self.call(name, vec![bound])
+    }
+
+    /// FIELD and STRCMP, which compare their arguments.
+    pub(super) fn compared_call(&self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        use crate::expr::Comparison;
+        let number = |value: i64| Expr::Const(Value::Int(value));
+        let is_right = if name == "field" { arguments.len() >= 2 } else { arguments.len() == 2 };
+        if !is_right {
+            let what = format!("Incorrect parameter count in the call to native function '{name}'");
+            return Err(Error::new(Condition::UndefinedFunction, what));
+        }
+        let as_base = |bound: Bound, base: Base| self.cast_to(bound, Type::of(base), Strictness::Explicit);
+        let mut arguments = arguments;
+        if name == "strcmp" {
+            arguments = arguments.into_iter().map(|bound| as_base(bound, Base::Text)).collect::<Result<_>>()?;
+        } else {
+            for argument in arguments.iter_mut().filter(|argument| argument.ty.base == Base::Json) {
+                *argument = as_base(argument.clone(), Base::Text)?;
+            }
+            // All as texts, all as exact numbers, else all as doubles.
+            let is_text =
+                |bound: &Bound| matches!(bound.ty.base, Base::Text | Base::Unknown | Base::Any) || bound.ty.is_moment();
+            let is_exact = |bound: &Bound| {
+                bound.ty.is_number() && bound.ty.base != Base::Double
+                    || bound.ty.base == Base::Bool
+                    || bound.ty.base == Base::Unknown
+            };
+            if !arguments.iter().all(is_text) && !arguments.iter().all(is_exact) {
+                arguments = arguments.into_iter().map(|bound| as_base(bound, Base::Double)).collect::<Result<_>>()?;
+            }
+        }
+        let collation = self.collation_of_values(&arguments);
+        let compared = |comparison: Comparison, a: Bound, b: Bound| -> Result<Expr> {
+            Ok(match self.compare(comparison, a, b)? {
+                Expr::Compare(comparison, a, b, _) => Expr::Compare(comparison, a, b, collation.clone()),
+                other => other,
+            })
+        };
+        let first = arguments.remove(0);
+        let mut branches = Vec::with_capacity(arguments.len());
+        let ordered = [(Comparison::Less, -1), (Comparison::Equal, 0), (Comparison::Greater, 1)];
+        let otherwise = match name {
+            "strcmp" => {
+                for (comparison, value) in ordered {
+                    branches.push((compared(comparison, first.clone(), arguments[0].clone())?, number(value)));
+                }
+                Expr::Const(Value::Null)
+            }
+            _ => {
+                for (at, argument) in arguments.into_iter().enumerate() {
+                    branches.push((compared(Comparison::Equal, first.clone(), argument)?, number(at as i64 + 1)));
+                }
+                number(0)
+            }
+        };
+        Ok(Bound::new(Expr::Case(branches, Box::new(otherwise)), Type::of(Base::Int4)))
+    }
+
+    /// `INTERVAL(n, a, b, ...)`: how many of the rising numbers are not above the first one.
+    fn bind_interval_call(&self, scope: &Scope<'_>, value: &ast::Expr, bounds: &[&ast::Expr]) -> Result<Bound> {
+        let value = self.bind(scope, value)?;
+        let number = |value: i64| Expr::Const(Value::Int(value));
+        let mut branches = vec![(Expr::IsNull(Box::new(value.expr.clone())), number(-1))];
+        for (at, bound) in bounds.iter().enumerate() {
+            let is_less = self.compare(crate::expr::Comparison::Less, value.clone(), self.bind(scope, bound)?)?;
+            branches.push((is_less, number(at as i64)));
+        }
+        Ok(Bound::new(Expr::Case(branches, Box::new(number(bounds.len() as i64))), Type::of(Base::Int8)))
     }
 
     /// A value for a column. Constants are looked at here.
@@ -303,6 +405,38 @@ impl Binder<'_> {
     }
 }
 
+/// True for a text that stands in no statement and has no collation: its letters are told apart by their case.
+fn is_binary(bound: &Bound) -> bool {
+    bound.ty.base == Base::Text && bound.collation.is_none() && !matches!(bound.expr, Expr::Const(_) | Expr::Param(_))
+}
+
+/// True for functions whose text is none of their arguments'.
+pub(super) fn makes_own_text(name: &str) -> bool {
+    matches!(
+        name,
+        "hex"
+            | "md5"
+            | "sha"
+            | "sha1"
+            | "sha2"
+            | "bin"
+            | "oct"
+            | "conv"
+            | "format"
+            | "date_format"
+            | "time_format"
+            | "dayname"
+            | "monthname"
+            | "to_base64"
+            | "space"
+            | "uuid"
+            | "system_variable"
+            | "timestampadd"
+            | "later_text"
+            | "earlier_text"
+    )
+}
+
 /// True for functions that take a day as the text that it is shown as.
 pub(super) fn reads_text(name: &str) -> bool {
     matches!(
@@ -345,4 +479,16 @@ pub(super) fn reads_text(name: &str) -> bool {
             | "regexp_like"
             | "json_quote"
     )
+}
+
+/// True for a format of STR_TO_DATE that is known now and has nothing of a clock: such a call gives a day.
+pub(super) fn is_format_of_days(format: &Expr) -> bool {
+    let Expr::Const(Value::Text(format)) = format else { return false };
+    let mut marks = format.chars();
+    while let Some(mark) = marks.next() {
+        if mark == '%' && marks.next().is_some_and(|of| "fHIShiklprsT".contains(of)) {
+            return false;
+        }
+    }
+    true
 }

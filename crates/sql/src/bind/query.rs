@@ -7,8 +7,8 @@ use crate::aggregates::{Aggregate, AggregateCall};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::expr::{Comparison, Expr, Slot};
-use crate::grouping::{GroupingSets, SETS_MAX};
+use crate::expr::{Expr, Slot};
+use crate::grouping::GroupingSets;
 use crate::plan::{Definition, JoinKind, Lock, Plan, SortKey};
 use crate::types::{Base, Type};
 use sqlparser::ast::{self, SelectItem, SetExpr, SetOperator, SetQuantifier};
@@ -35,10 +35,10 @@ struct Behind<'b> {
 }
 
 /// What GROUP BY says.
-struct Groups {
-    all: Vec<Bound>,
+pub(super) struct Groups {
+    pub(super) all: Vec<Bound>,
     /// GROUPING SETS and the like: by set, which of them it has, and where its number will be.
-    sets: Option<(Vec<Vec<bool>>, Slot)>,
+    pub(super) sets: Option<(Vec<Vec<bool>>, Slot)>,
 }
 
 /// Places, and what is computed for each.
@@ -194,17 +194,25 @@ impl Binder<'_> {
                 format!("SELECTs to the left and right of {what} do not have the same number of result columns")
             }
         };
-        Error::new(Condition::ColumnCount, message)
+        Error::new(Condition::ColumnCount, message).mysql(1222)
     }
 
     fn cast_outputs(&self, query: &mut Query, types: &[Type]) -> Result<()> {
         let mut columns = Vec::new();
         for (output, ty) in query.outputs.iter_mut().zip(types) {
             let is_open = matches!(ty.base, Base::Any | Base::Scalar | Base::Number | Base::Unknown | Base::Integer);
-            if output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown {
+            let is_rescaled = self.dialect == Dialect::Mysql && ty.base == Base::Decimal && output.ty != *ty;
+            if !is_rescaled && (output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown) {
                 continue;
             }
-            let bound = self.cast_to(Bound::new(Expr::Slot(output.slot), output.ty), *ty, Strictness::Explicit)?;
+            let bound = Bound::new(Expr::Slot(output.slot), output.ty);
+            let bound = match is_rescaled && output.ty.is_number() {
+                true => self.settled(Bound { ty: *ty, ..bound })?,
+                false => self.cast_to(bound, *ty, Strictness::Explicit)?,
+            };
+            if ty.base == Base::Text {
+                output.collation = bound.collation;
+            }
             let slot = self.new_slot();
             columns.push((slot, bound.expr));
             (output.slot, output.ty) = (slot, *ty);
@@ -271,6 +279,13 @@ impl Binder<'_> {
         self.cast_outputs(&mut right, &types)?;
         for (output, ty) in left.outputs.iter_mut().zip(&types) {
             output.ty = *ty;
+        }
+        for (a, b) in left.outputs.iter_mut().zip(&mut right.outputs) {
+            // A collation that tells case goes before one that does not.
+            if self.dialect == Dialect::Mysql && a.ty.base == Base::Text {
+                a.collation = a.collation.take().filter(|_| b.collation.is_some());
+                b.collation.clone_from(&a.collation);
+            }
         }
         let all = quantifier == SetQuantifier::All;
         if !(all && op == SetOperator::Union) {
@@ -386,7 +401,7 @@ impl Binder<'_> {
     }
 
     /// The column that ORDER BY or GROUP BY means by a number or an alias.
-    fn output_number(&self, outputs: &[Output], expr: &ast::Expr) -> Result<Option<usize>> {
+    pub(super) fn output_number(&self, outputs: &[Output], expr: &ast::Expr) -> Result<Option<usize>> {
         match expr {
             ast::Expr::Value(value) => match &value.value {
                 ast::Value::Number(text, _) => match text.parse::<usize>() {
@@ -529,14 +544,14 @@ impl Binder<'_> {
                 SelectItem::UnnamedExpr(expr) => {
                     let name = self.column_name(expr, unnamed);
                     unnamed += usize::from(self.dialect == Dialect::Tarantool && !is_column(expr));
-                    columns.push((name, self.bind(scope, expr)?));
+                    columns.push((name, self.bind_column(scope, expr)?));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let mut name = self.dialect.fold(alias);
                     if let Some((shown, table)) = name.split_once(crate::mysql::statements::TABLE_MARK) {
                         name = self.shown_as(shown, table);
                     }
-                    columns.push((name, self.bind(scope, expr)?))
+                    columns.push((name, self.bind_column(scope, expr)?))
                 }
                 SelectItem::Wildcard(_) => {
                     if scope.relations.is_empty() {
@@ -568,6 +583,19 @@ impl Binder<'_> {
         Ok(columns)
     }
 
+    /// The expression of a column of a result, with the digits that it shows.
+    pub(super) fn bind_column(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
+        let mut bound = self.bind(scope, expr)?;
+        if self.dialect != Dialect::Mysql || is_column(expr) {
+            return Ok(bound);
+        }
+        // A text that the statement says is told apart from others as those that functions make.
+        if bound.ty.base == Base::Text && matches!(bound.expr, Expr::Const(_)) && bound.collation.is_none() {
+            bound.collation = self.usual_collation();
+        }
+        self.settled(bound)
+    }
+
     /// What a column is called that has no alias.
     fn column_name(&self, expr: &ast::Expr, number: usize) -> String {
         match (expr, self.dialect) {
@@ -594,127 +622,6 @@ impl Binder<'_> {
             (ast::Expr::Extract { .. }, _) => "extract".to_string(),
             _ => "?column?".to_string(),
         }
-    }
-
-    fn bind_groups(
-        &self,
-        scope: &Scope<'_>,
-        group_by: &ast::GroupByExpr,
-        columns: &[(String, Bound)],
-    ) -> Result<Groups> {
-        let (exprs, is_rollup) = match group_by {
-            ast::GroupByExpr::Expressions(exprs, modifiers) => match modifiers.as_slice() {
-                [] => (exprs, false),
-                [ast::GroupByWithModifier::Rollup] => (exprs, true),
-                _ => return Err(Error::unsupported("modifiers of GROUP BY but ROLLUP")),
-            },
-            ast::GroupByExpr::All(_) => return Err(Error::unsupported("GROUP BY ALL")),
-        };
-        let outputs: Vec<Output> = columns
-            .iter()
-            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
-            .collect();
-        let mut groups: Vec<Bound> = Vec::with_capacity(exprs.len());
-        // Sets of numbers of groups.
-        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
-        let mut has_sets = is_rollup;
-        let bind_one = |expr: &ast::Expr| -> Result<Bound> {
-            if let (Dialect::Postgres, ast::Expr::Value(value)) = (self.dialect, expr)
-                && !matches!(value.value, ast::Value::Number(..) | ast::Value::Placeholder(_))
-            {
-                return Err(Error::new(Condition::Syntax, "non-integer constant in GROUP BY"));
-            }
-            // The name of a column of FROM goes before that of the result.
-            let found = match expr {
-                ast::Expr::Identifier(_) => match self.bind(scope, expr) {
-                    Ok(bound) => Some(bound),
-                    Err(error) if error.condition() == Condition::UndefinedColumn => None,
-                    Err(error) => return Err(error),
-                },
-                _ => None,
-            };
-            match (found, self.output_number(&outputs, expr)?) {
-                (Some(bound), _) => Ok(bound),
-                (None, Some(number)) => Ok(columns[number].1.clone()),
-                (None, None) => self.bind(scope, expr),
-            }
-        };
-        let mut numbers_of = |exprs: &[ast::Expr]| -> Result<Vec<usize>> {
-            let mut numbers = Vec::with_capacity(exprs.len());
-            for expr in exprs {
-                let bound = bind_one(expr)?;
-                let known = groups.iter().position(|group| group.expr.is_like(&bound.expr));
-                numbers.push(known.unwrap_or_else(|| {
-                    groups.push(bound);
-                    groups.len() - 1
-                }));
-            }
-            Ok(numbers)
-        };
-        for expr in exprs {
-            let parts: Vec<Vec<usize>> = match expr {
-                ast::Expr::Rollup(lists) | ast::Expr::Cube(lists) | ast::Expr::GroupingSets(lists) => {
-                    has_sets = true;
-                    let lists = lists.iter().map(|list| numbers_of(list)).collect::<Result<Vec<_>>>()?;
-                    match expr {
-                        ast::Expr::GroupingSets(_) => lists,
-                        ast::Expr::Rollup(_) => (0..=lists.len()).rev().map(|count| lists[..count].concat()).collect(),
-                        _ if lists.len() > 12 => {
-                            return Err(Error::new(Condition::LimitExceeded, "CUBE is limited to 12 elements"));
-                        }
-                        _ => {
-                            let chosen = |mask: usize| {
-                                let is_in = |at: &usize| mask >> (lists.len() - 1 - at) & 1 == 1;
-                                (0..lists.len()).filter(is_in).flat_map(|at| lists[at].clone()).collect()
-                            };
-                            (0..1usize << lists.len()).rev().map(chosen).collect()
-                        }
-                    }
-                }
-                ast::Expr::Tuple(items) => vec![numbers_of(items)?],
-                expr => vec![numbers_of(std::slice::from_ref(expr))?],
-            };
-            if sets.len().saturating_mul(parts.len()) > SETS_MAX {
-                let what = format!("too many grouping sets present (maximum {SETS_MAX})");
-                return Err(Error::new(Condition::LimitExceeded, what));
-            }
-            sets = sets.iter().flat_map(|set| parts.iter().map(|part| [&set[..], part].concat())).collect();
-        }
-        if is_rollup {
-            sets = (0..=groups.len()).rev().map(|count| (0..count).collect()).collect();
-        }
-        let count = groups.len();
-        let sets = has_sets.then(|| {
-            let members = |set: &Vec<usize>| (0..count).map(|number| set.contains(&number)).collect();
-            (sets.iter().map(members).collect(), self.new_slot())
-        });
-        Ok(Groups { all: groups, sets })
-    }
-
-    /// GROUPING(a, b): bits that are set where a group's set lacks what it is asked for.
-    fn grouping_of(
-        &self,
-        arguments: &[Expr],
-        groups: &[(Slot, Expr)],
-        sets: &Option<(Vec<Vec<bool>>, Slot)>,
-    ) -> Option<Expr> {
-        let mut numbers = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            numbers.push(groups.iter().position(|(_, group)| group.is_like(argument))?);
-        }
-        let none = || Expr::Const(crate::Value::Int(0));
-        let Some((sets, slot)) = sets else { return Some(none()) };
-        let branch = |(number, set): (usize, &Vec<bool>)| {
-            let bits = numbers.iter().fold(0, |bits, at| bits << 1 | i64::from(!set[*at]));
-            let is_it = Expr::Compare(
-                Comparison::Equal,
-                Box::new(Expr::Slot(*slot)),
-                Box::new(Expr::Const(crate::Value::Int(number as i64))),
-                None,
-            );
-            (is_it, Expr::Const(crate::Value::Int(bits)))
-        };
-        Some(Expr::Case(sets.iter().enumerate().map(branch).collect(), Box::new(none())))
     }
 
     /// ORDER BY: columns of the result by number or alias, else expressions of FROM.

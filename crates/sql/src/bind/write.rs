@@ -430,7 +430,7 @@ impl Binder<'_> {
         let mut found: Vec<(usize, Expr)> = Vec::with_capacity(sets.len());
         let mut add = |name: &ast::ObjectName, value: &ast::Expr| -> Result<()> {
             let number = self.column_of(table, &self.dialect.object_name(name)?)?;
-            if found.iter().any(|(other, _)| *other == number) {
+            if found.iter().any(|(other, _)| *other == number) && self.dialect != Dialect::Mysql {
                 let what = format!("multiple assignments to same column \"{}\"", table.columns[number].name);
                 let condition =
                     if self.dialect == Dialect::Postgres { Condition::Syntax } else { Condition::DuplicateColumn };
@@ -458,7 +458,47 @@ impl Binder<'_> {
                 (ast::AssignmentTarget::Tuple(_), _) => return Err(Error::unsupported(format!("'SET {set}'"))),
             }
         }
+        if self.dialect == Dialect::Mysql && found.len() > 1 {
+            self.set_in_turn(table, scope, &mut found);
+        }
         Ok(found)
+    }
+
+    /// MySQL sets columns one behind the other: who reads one that was set before gets what it was set to.
+    fn set_in_turn(&self, table: &Rc<Table>, scope: &Scope<'_>, sets: &mut [(usize, Expr)]) {
+        let used =
+            scope.relations.iter().flat_map(|relation| relation.columns.first()).find_map(|column| {
+                match &column.place {
+                    super::Place::Field(used, _) if Rc::ptr_eq(&used.table, table) => Some(used),
+                    _ => None,
+                }
+            });
+        let Some(used) = used else { return };
+        // Where each column that was set stands now.
+        let mut places: Vec<(usize, Slot)> = Vec::new();
+        for at in 0..sets.len() - 1 {
+            let number = sets[at].0;
+            let known = places.iter().rev().find(|(other, _)| *other == number).map(|(_, slot)| *slot);
+            let Some(old) = known.or(used.slots.borrow()[number]) else { continue };
+            let mut is_read = false;
+            for (_, later) in &sets[at + 1..] {
+                later.walk(&mut |part| is_read |= matches!(part, Expr::Slot(slot) if *slot == old));
+            }
+            if !is_read {
+                continue;
+            }
+            let new = self.new_slot();
+            places.push((number, new));
+            let value = std::mem::replace(&mut sets[at].1, Expr::Const(Value::Null));
+            sets[at].1 = Expr::Keep(new, Box::new(value));
+            for (_, later) in &mut sets[at + 1..] {
+                let value = std::mem::replace(later, Expr::Const(Value::Null));
+                *later = value.replaced(&mut |part| match part {
+                    Expr::Slot(slot) if *slot == old => Some(Expr::Slot(new)),
+                    _ => None,
+                });
+            }
+        }
     }
 
     /// Adds what ON UPDATE of columns says that are not set. Returns how many they are.

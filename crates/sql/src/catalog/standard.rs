@@ -42,7 +42,10 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
         for (number, at) in columns_of(&table) {
             let column = &table.columns[at];
             let of_type = type_number(column.ty);
-            let shown = format_type(of_type, -1);
+            let shown = match column.ty.base {
+                Base::Array => "ARRAY".to_string(),
+                _ => format_type(of_type, -1).to_string(),
+            };
             let udt = PG_TYPES.iter().find(|known| known.0 == of_type).map_or("", |known| known.1);
             let (precision, scale) = match column.ty.base {
                 Base::Int2 | Base::Int1 => (int(16), int(0)),

@@ -5,7 +5,7 @@ use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::Table;
-use crate::types::Type;
+use crate::types::{Base, Type};
 use crate::value::Value;
 use database::INDEX_ID;
 use sqlparser::ast;
@@ -134,6 +134,10 @@ impl Ddl<'_> {
         let at = self.column_at(table, &self.dialect.fold(old))?;
         let mut declared = Declared::default();
         let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
+        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
+            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
+            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
+        }
         let mut shape = self.shape_of(table)?;
         let before = table.columns[at].name.clone();
         let is_renamed = before != column.name;
@@ -226,6 +230,22 @@ impl Ddl<'_> {
             }
             Op::SetDataType { data_type, using, .. } => {
                 let ty = Type::of_ast(self.dialect, data_type)?;
+                let old = table.columns[at].ty;
+                let is_automatic = old.base == ty.base
+                    || ty.base == Base::Text
+                    || old.is_number() && ty.is_number()
+                    || old.is_moment() && ty.is_moment();
+                let name = &table.columns[at].name;
+                if self.dialect == Dialect::Postgres && using.is_none() && !is_automatic {
+                    let what = format!("column \"{name}\" cannot be cast automatically to type {ty}");
+                    let hint = format!("You might need to specify \"USING {name}::{ty}\".");
+                    return Err(Error::new(Condition::TypeMismatch, what).hint(hint));
+                }
+                let is_kept = old.base == ty.base || old.is_integer() && ty.is_integer();
+                if self.dialect == Dialect::Postgres && !is_kept && self.is_in_foreign_key(table, at) {
+                    let what = format!("a foreign key constraint of column \"{name}\" cannot be implemented");
+                    return Err(Error::new(Condition::TypeMismatch, what));
+                }
                 let column = &mut shape.columns[at];
                 (column.ty, column.declared) = (ty, data_type.to_string());
                 let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
@@ -309,6 +329,10 @@ impl Ddl<'_> {
                     _ => error,
                 });
             };
+            if self.dialect == Dialect::Mysql && self.is_in_foreign_key(&table, at) {
+                let what = format!("Cannot drop column '{name}': needed in a foreign key constraint");
+                return Err(Error::new(Condition::InvalidTable, what).mysql(1828));
+            }
             let mut shape = self.shape_of(&table)?;
             self.remove_column(&table, &mut shape, at)?;
             if shape.columns.iter().all(|column| column.is_hidden) && self.dialect == Dialect::Mysql {

@@ -74,6 +74,15 @@ fn refused(what: impl Into<String>) -> Error {
     Error::new(Condition::InvalidArgument, what)
 }
 
+/// True if a document has no parts that a path could name. Errors: it can have none.
+fn is_without_parts(json: &Json, what: &str) -> Result<bool> {
+    match json {
+        Json::Array(elements) => Ok(elements.is_empty()),
+        Json::Object(members) => Ok(members.is_empty()),
+        _ => Err(refused(format!("cannot {what} path in scalar"))),
+    }
+}
+
 /// The places of a path of texts, as they are in a document.
 fn places_of(json: &Json, path: &Value) -> Result<Option<Vec<Place>>> {
     let mut places = Vec::new();
@@ -439,6 +448,9 @@ crate::functions::alike! {
     };
     "json_without_path" (2, 2) JSON, true => |run, a| {
         let mut json = document(&a[0])?;
+        if is_without_parts(&json, "delete")? {
+            return Ok(a[0].clone());
+        }
         if let Some(places) = places_of(&json, &a[1])?.filter(|places| !places.is_empty()) {
             change_at(&mut json, &places, &mut |_| None);
         }
@@ -447,6 +459,7 @@ crate::functions::alike! {
     "jsonb_set" (3, 4) JSON, true => |run, a| {
         let mut json = document(&a[0])?;
         let new = document(&a[2])?;
+        is_without_parts(&json, "set")?;
         let makes = !matches!(a.get(3), Some(Value::Bool(false)));
         if let Some(places) = places_of(&json, &a[1])?.filter(|places| !places.is_empty()) {
             change_at(&mut json, &places, &mut |before| (before.is_some() || makes).then(|| new.clone()));
@@ -456,6 +469,7 @@ crate::functions::alike! {
     "jsonb_insert" (3, 4) JSON, true => |run, a| {
         let mut json = document(&a[0])?;
         let new = document(&a[2])?;
+        is_without_parts(&json, "set")?;
         let is_behind = matches!(a.get(3), Some(Value::Bool(true)));
         let Some(mut places) = places_of(&json, &a[1])? else { return Ok(a[0].clone()) };
         match places.pop() {
@@ -711,7 +725,7 @@ pub(crate) mod mysql {
             };
             let escape = a.get(3).and_then(Value::as_text).and_then(|text| text.chars().next()).unwrap_or('\\');
             let pattern = crate::expr::Expr::Const(a[2].clone());
-            let wanted = crate::expr::Like { text: pattern.clone(), pattern, escape: Some(escape), ignores_case: false };
+            let wanted = crate::expr::Like { text: pattern.clone(), pattern, escape: Some(escape), ignores_case: false, collation: None };
             let mut found = Vec::new();
             search(&json, &wanted, &mut "$".to_string(), &mut found)?;
             if is_one {

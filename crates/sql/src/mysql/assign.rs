@@ -73,6 +73,11 @@ impl Choices {
         if self.is_set { Value::text("") } else { self.words.first().map_or(Value::Null, text_of) }
     }
 
+    /// True if a text is one of them.
+    pub(crate) fn allows(&self, text: &str) -> bool {
+        self.find(&Value::text(text)).is_some()
+    }
+
     fn one(&self, text: &str) -> Option<&String> {
         self.words.iter().find(|word| word.to_lowercase() == text.to_lowercase())
     }
@@ -150,11 +155,19 @@ impl Assigned {
             return choices.find(value).ok_or_else(|| Error::new(Condition::Truncated, ""));
         }
         let is_bits = self.to.base == Base::Uint8 && self.to.length > 0;
-        if self.to.is_integer()
+        if self.to.is_number()
             && !is_bits
             && let Value::Text(text) = value
             && text.trim().parse::<f64>().is_err()
         {
+            // What begins as a number is cut, what does not is none.
+            let digits = text.trim_start().trim_start_matches(['+', '-', '.']);
+            let is_cut = digits.starts_with(|c: char| c.is_ascii_digit());
+            if is_cut {
+                // What is left may still be too large.
+                cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
+                return Err(Error::new(Condition::Truncated, ""));
+            }
             return Err(Error::new(Condition::TypeMismatch, ""));
         }
         let taken = cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
@@ -189,6 +202,10 @@ impl Assigned {
             {
                 (Condition::InvalidText, format!("Invalid JSON text: '{shown}' for column '{column}'."))
             }
+            Condition::TypeMismatch if self.to.is_moment() => (
+                Condition::InvalidDatetime,
+                format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"),
+            ),
             Condition::TypeMismatch | Condition::InvalidText | Condition::InvalidEncoding => {
                 (Condition::TypeMismatch, format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"))
             }

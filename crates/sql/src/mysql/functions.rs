@@ -70,6 +70,14 @@ fn integer(value: &Value) -> i64 {
     }
 }
 
+/// A whole number as its 64 bits.
+fn bits(value: &Value) -> u64 {
+    match value {
+        Value::Uint(number) => *number,
+        value => integer(value) as u64,
+    }
+}
+
 fn moment(value: &Value) -> Option<Datetime> {
     match value {
         Value::Datetime(moment) => Some(**moment),
@@ -222,13 +230,32 @@ fn substring_index(value: &str, mark: &str, count: i64) -> String {
     found.unwrap_or(value).to_string()
 }
 
-/// The condition of a name that is compared without regard to case.
-fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Text(a), Value::Text(b)) => a.to_lowercase() == b.to_lowercase(),
-        (a, b) if a.as_double().is_some() || b.as_double().is_some() => double(a) == double(b),
-        (a, b) => text(a).to_lowercase() == text(b).to_lowercase(),
+/// A text with all that a pattern finds replaced.
+fn replaced(run: &mut Run<'_>, a: &[Value], flags: &str) -> Result<Value> {
+    let (value, to) = (text(&a[0]), text(&a[2]));
+    let (mut out, mut end) = (String::new(), 0);
+    for found in regex(&text(&a[1]), flags)?.captures_iter(&value) {
+        let Some(whole) = found.get(0) else { continue };
+        out.push_str(&value[end..whole.start()]);
+        found.expand(&to, &mut out);
+        end = whole.end();
+        run.check_length(out.len())?;
     }
+    out.push_str(&value[end..]);
+    run.check_length(out.len())?;
+    Ok(Value::text(out))
+}
+
+/// Where a part stands in a text, counted from one, at or behind a place; 0: nowhere.
+fn place_of(value: &str, part: &str, from: Option<&Value>) -> Value {
+    let from = from.map_or(1, integer);
+    let skipped = match usize::try_from(from - 1) {
+        Ok(count) if count <= value.chars().count() => count,
+        _ => return Value::Int(0),
+    };
+    let start: usize = value.chars().take(skipped).map(char::len_utf8).sum();
+    let found = value[start..].find(part).map(|at| value[..start + at].chars().count() as i64 + 1);
+    Value::Int(found.unwrap_or(0))
 }
 
 functions! {
@@ -433,16 +460,7 @@ functions! {
         let tail: String = value.chars().skip((at - 1).saturating_add(count) as usize).collect();
         Ok(Value::text(format!("{head}{}{tail}", text(&a[3]))))
     };
-    "strcmp" (2, 2) INT, true, false => |_, a| Ok(Value::Int(match text(&a[0]).to_lowercase().cmp(&text(&a[1]).to_lowercase()) {
-        std::cmp::Ordering::Less => -1,
-        std::cmp::Ordering::Equal => 0,
-        std::cmp::Ordering::Greater => 1,
-    }));
     "substring_index" (3, 3) TEXT, true, false => |_, a| Ok(Value::text(substring_index(&text(&a[0]), &text(&a[1]), integer(&a[2]))));
-    "field" (2, MANY) INT, false, false => |_, a| Ok(Value::Int(match a[0].is_null() {
-        true => 0,
-        false => a[1..].iter().position(|value| !value.is_null() && is_same(&a[0], value)).map_or(0, |at| at as i64 + 1),
-    }));
     "find_in_set" (2, 2) INT, true, false => |_, a| {
         let (wanted, list) = (text(&a[0]).to_lowercase(), text(&a[1]).to_lowercase());
         let found = if list.is_empty() { None } else { list.split(',').position(|part| part == wanted) };
@@ -491,7 +509,7 @@ functions! {
             _ => Value::Null,
         })
     };
-    "crc32" (1, 1) INT, true, false => |_, a| {
+    "crc32" (1, 1) Returns::Type(Base::Uint4), true, false => |_, a| {
         let sum = bytes(&a[0]).iter().fold(!0u32, |sum, byte| {
             (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
         });
@@ -501,20 +519,7 @@ functions! {
         let flags = a.get(2).map_or_else(|| "".into(), text);
         Ok(Value::Int(i64::from(regex(&text(&a[1]), &flags)?.is_match(&text(&a[0])))))
     };
-    "regexp_replace" (3, 3) TEXT, true, false => |run, a| {
-        let (value, to) = (text(&a[0]), text(&a[2]));
-        let (mut out, mut end) = (String::new(), 0);
-        for found in regex(&text(&a[1]), "")?.captures_iter(&value) {
-            let Some(whole) = found.get(0) else { continue };
-            out.push_str(&value[end..whole.start()]);
-            found.expand(&to, &mut out);
-            end = whole.end();
-            run.check_length(out.len())?;
-        }
-        out.push_str(&value[end..]);
-        run.check_length(out.len())?;
-        Ok(Value::text(out))
-    };
+    "regexp_replace" (3, 3) TEXT, true, false => |run, a| replaced(run, a, "");
     "regexp_substr" (2, 2) TEXT, true, false => |_, a| {
         let value = text(&a[0]);
         let found = regex(&text(&a[1]), "")?.find(&value).map(|found| found.as_str().to_string());
@@ -530,7 +535,45 @@ functions! {
         value => format!("'{}'", text(value).replace('\\', "\\\\").replace('\'', "\\'").replace('\0', "\\0").replace('\u{1a}', "\\Z")),
     }));
 
+    // The texts of a binary collation.
+    "find_in_set_exact" (2, 2) INT, true, false => |_, a| {
+        let (wanted, list) = (text(&a[0]), text(&a[1]));
+        let found = if list.is_empty() { None } else { list.split(',').position(|part| part == &*wanted) };
+        Ok(Value::Int(found.map_or(0, |at| at as i64 + 1)))
+    };
+    "locate_exact" (2, 3) INT, true, false => |_, a| Ok(place_of(&text(&a[1]), &text(&a[0]), a.get(2)));
+    "instr_exact" (2, 2) INT, true, false => |_, a| Ok(place_of(&text(&a[0]), &text(&a[1]), None));
+    "locate" (2, 3) INT, true, false => |_, a| Ok(place_of(&text(&a[1]).to_lowercase(), &text(&a[0]).to_lowercase(), a.get(2)));
+    "instr" (2, 2) INT, true, false => |_, a| Ok(place_of(&text(&a[0]).to_lowercase(), &text(&a[1]).to_lowercase(), None));
+    "position" (2, 2) INT, true, false => |_, a| Ok(place_of(&text(&a[1]).to_lowercase(), &text(&a[0]).to_lowercase(), None));
+    "regexp_replace_exact" (3, 3) TEXT, true, false => |run, a| replaced(run, a, "c");
+    "regexp_substr_exact" (2, 2) TEXT, true, false => |_, a| {
+        let value = text(&a[0]);
+        let found = regex(&text(&a[1]), "c")?.find(&value).map(|found| found.as_str().to_string());
+        Ok(Value::text(found.unwrap_or_default()))
+    };
+    "regexp_instr_exact" (2, 2) INT, true, false => |_, a| {
+        let value = text(&a[0]);
+        let found = regex(&text(&a[1]), "c")?.find(&value).map(|found| value[..found.start()].chars().count() as i64 + 1);
+        Ok(Value::Int(found.unwrap_or(0)))
+    };
+
+    // A day or a moment as the number of its digits.
+    "digits_of_moment" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.year * 100 + parts.month) * 100 + parts.day);
+    "digits_of_clock" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| {
+        let day = (parts.year * 100 + parts.month) * 100 + parts.day;
+        day * 1_000_000 + parts.clock / 3600 * 10_000 + parts.clock / 60 % 60 * 100 + parts.clock % 60
+    });
+
     // Numbers.
+    "with_scale" (2, 2) Returns::First, true, false => |_, a| {
+        let scale = integer(&a[1]).clamp(0, 38) as i32;
+        let found = match &a[0] {
+            Value::Int(_) | Value::Uint(_) if scale == 0 => None,
+            value => value.as_decimal().and_then(|value| crate::arithmetic::rounded_to(value, scale)),
+        };
+        Ok(found.map_or_else(|| a[0].clone(), Value::decimal))
+    };
     "isnull" (1, 1) INT, false, false => |_, a| Ok(Value::Int(i64::from(a[0].is_null())));
     "conv" (3, 3) TEXT, true, false => |_, a| {
         let (from, to) = (integer(&a[1]).unsigned_abs(), integer(&a[2]).unsigned_abs());
@@ -549,9 +592,9 @@ functions! {
             false => in_base(number, to),
         }))
     };
-    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(integer(&a[0]) as u64, 2)));
-    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(integer(&a[0]) as u64, 8)));
-    "bit_count" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from((integer(&a[0]) as u64).count_ones())));
+    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(bits(&a[0]), 2)));
+    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(bits(&a[0]), 8)));
+    "bit_count" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from(bits(&a[0]).count_ones())));
     "log2" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log2())));
     "log10" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log10())));
     "ln" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.ln())));

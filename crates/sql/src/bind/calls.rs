@@ -1,0 +1,260 @@
+//! Calls of functions and aggregates: which one a name means, and what type and collation its value has.
+
+use super::{Binder, Bound, Scope};
+use crate::aggregates::{self, Aggregate};
+use crate::cast::Strictness;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::expr::{Comparison, Expr};
+use crate::functions::{self, Returns};
+use crate::types::{Base, Type};
+use crate::value::Value;
+use sqlparser::ast;
+
+impl Binder<'_> {
+    pub(super) fn bind_function(&self, scope: &Scope<'_>, function: &ast::Function) -> Result<Bound> {
+        let name = match function.name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => ident.value.to_lowercase(),
+            _ => return Err(Error::unsupported(format!("'{}'", function.name))),
+        };
+        if let Some(over) = &function.over {
+            return self.bind_window(scope, &name, function, over);
+        }
+        let empty = Vec::new();
+        let (given, list) = match &function.args {
+            ast::FunctionArguments::None => (&empty, None),
+            ast::FunctionArguments::List(list) => (&list.args, Some(list)),
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                return self.bind_array_of_query(scope, query);
+            }
+            ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
+        };
+        let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
+        let is_extreme =
+            matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;
+        let counts_nothing = name == "count" && given.is_empty() && self.dialect == Dialect::Tarantool;
+        if let Some(aggregate) =
+            aggregates::find(self.dialect, &name, is_star || counts_nothing).filter(|_| !is_extreme)
+        {
+            return self.bind_aggregate(scope, aggregate, &name, function, list);
+        }
+        if let Some(own) = self.bind_own_call(scope, &name, given)? {
+            return Ok(own);
+        }
+        if super::sets::is_set(self.dialect, &name) {
+            return self.bind_set_in_projection(scope, &name, given);
+        }
+        if let Some(own) = self.bind_json_call(scope, &name, given)? {
+            return Ok(own);
+        }
+        let mut arguments = Vec::with_capacity(given.len());
+        for argument in given {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                return Err(Error::unsupported(format!("'{name}({argument})'")));
+            };
+            arguments.push(self.bind(scope, expr)?);
+        }
+        if self.dialect == Dialect::Postgres
+            && let Some(own) = match self.bind_array_call(&name, &mut arguments)? {
+                Some(own) => Some(own),
+                None => self.bind_typed_call(&name, &mut arguments)?,
+            }
+        {
+            return Ok(own);
+        }
+        match name.as_str() {
+            "if" | "iif" if arguments.len() == 3 => {
+                let otherwise = arguments.pop();
+                let result = arguments.pop();
+                let condition = arguments.pop();
+                let (Some(condition), Some(result), Some(otherwise)) = (condition, result, otherwise) else {
+                    return Err(Error::unsupported(name));
+                };
+                let condition = self.as_condition(condition)?;
+                let (values, ty) = self.alike(vec![result, otherwise], "IF")?;
+                let collation = self.collation_of_values(&values);
+                let mut values = values.into_iter().map(|bound| bound.expr);
+                let (Some(result), Some(otherwise)) = (values.next(), values.next()) else {
+                    return Err(Error::unsupported(name));
+                };
+                return Ok(Bound {
+                    collation,
+                    ..Bound::new(Expr::Case(vec![(condition, result)], Box::new(otherwise)), ty)
+                });
+            }
+            "str_to_date" if self.dialect == Dialect::Mysql => {
+                let is_day = arguments.get(1).is_some_and(|format| super::mysql::is_format_of_days(&format.expr));
+                let found = self.call(&name, arguments)?;
+                return if is_day {
+                    self.cast_to(found, Type::of(Base::Date), Strictness::Explicit)
+                } else {
+                    Ok(found)
+                };
+            }
+            "nullif" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
+                let (Some(other), Some(value)) = (arguments.pop(), arguments.pop()) else {
+                    return Err(Error::unsupported(name));
+                };
+                let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
+                let null = Expr::Const(Value::Null);
+                return Ok(Bound { expr: Expr::Case(vec![(is_same, null)], Box::new(value.expr)), ..value });
+            }
+            "field" | "strcmp" if self.dialect == Dialect::Mysql => return self.compared_call(&name, arguments),
+            "regexp_replace" | "regexp_substr" | "regexp_instr" | "find_in_set" | "locate" | "instr"
+                if self.dialect == Dialect::Mysql
+                    && arguments.len() >= 2
+                    && !self.tells_case(&arguments[0], &arguments[1]) => {}
+            "regexp_replace" | "regexp_substr" | "regexp_instr" | "find_in_set" | "locate" | "instr"
+                if self.dialect == Dialect::Mysql =>
+            {
+                return self.call(&format!("{name}_exact"), arguments);
+            }
+            "min" => return self.call("least", arguments),
+            "max" => return self.call("greatest", arguments),
+            _ => {}
+        }
+        self.call(&name, arguments)
+    }
+
+    /// A call of a function. Errors: `UndefinedFunction`.
+    pub(super) fn call(&self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        let Some(function) = functions::find(self.dialect, name) else {
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Function '{}' does not exist", name.to_uppercase()),
+                Dialect::Mysql => format!("FUNCTION {name} does not exist"),
+                Dialect::Postgres => {
+                    let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
+                    format!("function {name}({}) does not exist", types.join(", "))
+                }
+            };
+            return Err(Error::new(Condition::UndefinedFunction, message));
+        };
+        let (least, most) = function.arguments;
+        if !(least..=most).contains(&arguments.len()) {
+            let wanted = if least == most { least.to_string() } else { format!("{least} or more") };
+            let message = format!(
+                "Wrong number of arguments is passed to {}(): expected {wanted}, got {}",
+                name.to_uppercase(),
+                arguments.len()
+            );
+            return Err(Error::new(Condition::UndefinedFunction, message));
+        }
+        let mut arguments = arguments;
+        let is_numeric = super::exact::calculates(name) || matches!(name, "hex" | "bin" | "oct" | "conv");
+        let count = arguments.len();
+        for argument in arguments.iter_mut().filter(|_| is_numeric) {
+            let to = match (self.dialect, argument.ty.base) {
+                (Dialect::Mysql, Base::Bool) => Base::Int8,
+                // A literal that nothing has given a type is a double there.
+                (Dialect::Postgres, Base::Unknown) if name == "round" && count > 1 => Base::Decimal,
+                (Dialect::Postgres, Base::Unknown) if matches!(function.result, Returns::First) => Base::Double,
+                _ => continue,
+            };
+            *argument = self.cast_to(argument.clone(), Type::of(to), Strictness::Explicit)?;
+        }
+        let (arguments, ty) = match function.result {
+            Returns::Type(base) => (arguments, Type::of(base)),
+            Returns::First => {
+                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| Type::of(argument.ty.base));
+                (arguments, ty)
+            }
+            Returns::Common => self.alike(arguments, &name.to_uppercase())?,
+            Returns::ArrayOf(base) => (arguments, Type::array_of(Type::of(base))),
+            Returns::Element => {
+                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| argument.ty.element());
+                (arguments, ty)
+            }
+            Returns::FirstArray => {
+                let ty = arguments.iter().find(|argument| argument.ty.base == Base::Array).map(|argument| argument.ty);
+                (arguments, ty.unwrap_or_else(|| Type::of(Base::Array)))
+            }
+        };
+        let ty = match self.dialect {
+            Dialect::Mysql => super::exact::of_call(name, &arguments, ty),
+            _ => ty,
+        };
+        let is_exact_alone = name == "mod" || name == "round" && arguments.len() == 2;
+        if is_exact_alone && self.dialect == Dialect::Postgres && ty.base == Base::Double {
+            let what = format!("function {name}(double precision, integer) does not exist");
+            return Err(Error::new(Condition::UndefinedFunction, what));
+        }
+        let collation = match function.result {
+            Returns::Type(Base::Text) if self.dialect == Dialect::Mysql && super::mysql::makes_own_text(name) => {
+                self.usual_collation()
+            }
+            Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
+            Returns::Type(_) | Returns::ArrayOf(_) => None,
+            _ => self.collation_of_values(&arguments),
+        };
+        let mut exprs = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            exprs.push(match argument.ty.base {
+                Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
+                Base::Decimal if !super::exact::calculates(name) => self.settled(argument)?.expr,
+                Base::Unknown if !matches!(function.result, Returns::Common) => {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
+                _ => argument.expr,
+            });
+        }
+        let expr = match name {
+            "coalesce" | "ifnull" => Expr::Coalesce(exprs),
+            _ => Expr::Call(function, exprs),
+        };
+        let found = Bound { collation, ..Bound::new(expr, ty) };
+        let is_whole = matches!(name, "ceil" | "ceiling" | "floor") && ty.base == Base::Decimal;
+        match self.dialect == Dialect::Mysql && is_whole && (1..=super::exact::DIGITS_OF_WHOLE).contains(&ty.length) {
+            true => self.cast_to(found, Type::of(Base::Int8), Strictness::Explicit),
+            false => Ok(found),
+        }
+    }
+
+    fn bind_aggregate(
+        &self,
+        scope: &Scope<'_>,
+        aggregate: Aggregate,
+        name: &str,
+        function: &ast::Function,
+        list: Option<&ast::FunctionArgumentList>,
+    ) -> Result<Bound> {
+        let misused = |what: &str| Error::new(Condition::Grouping, what.to_string());
+        let Some(calls) = &scope.calls else {
+            let what = match self.dialect {
+                Dialect::Tarantool => format!("misuse of aggregate function {}()", name.to_uppercase()),
+                Dialect::Mysql => "Invalid use of group function".to_string(),
+                Dialect::Postgres => "aggregate functions are not allowed here".to_string(),
+            };
+            return Err(misused(&what).mysql(1111));
+        };
+        if scope.in_aggregate.get() {
+            return Err(misused("aggregate function calls cannot be nested"));
+        }
+        scope.in_aggregate.set(true);
+        let bound = self.bind_aggregate_parts(scope, aggregate, name, function, list);
+        scope.in_aggregate.set(false);
+        let (mut call, arguments) = bound?;
+        call.arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+        // The same aggregate twice is computed once.
+        let mut calls = calls.borrow_mut();
+        let known = calls.iter().find(|other| {
+            other.aggregate == call.aggregate
+                && other.is_distinct == call.is_distinct
+                && other.arguments.len() == call.arguments.len()
+                && other.arguments.iter().zip(&call.arguments).all(|(a, b)| a.is_like(b))
+                && other.filter.is_none()
+                && call.filter.is_none()
+                && other.order.is_empty()
+                && call.order.is_empty()
+        });
+        let (ty, collation) = (call.result, call.collation.clone());
+        if let Some(known) = known {
+            return Ok(Bound { collation, ..Bound::new(Expr::Slot(known.slot), ty) });
+        }
+        call.slot = self.new_slot();
+        let slot = call.slot;
+        calls.push(call);
+        Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
+    }
+}

@@ -1,0 +1,186 @@
+//! How many digits MySQL's exact numbers have behind the point.
+//!
+//! The type of an expression says with how many digits its value is *shown*; the value itself may have more: quotients keep groups of nine digits, and what is
+//! calculated of them goes on with all of these (`1 / 3 * 3` is `1.0000`). A value is *settled*, which is rounded to the digits of its type, where it leaves the
+//! expression: as a column of a result, as a key of a group, as text.
+
+use super::{Binder, Bound};
+use crate::arithmetic::Arithmetic;
+use crate::dialect::Dialect;
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::types::{Base, Type};
+use crate::value::Value;
+use tuple::decimal::DIGITS_MAX;
+
+/// Digits that MySQL adds to a quotient and to an average.
+const DIGITS_MORE: u32 = 4;
+/// Digits that it adds to a sum before the point.
+const DIGITS_OF_SUMS: u32 = 22;
+
+/// Digits of a decimal that whole numbers of 64 bits hold.
+pub(super) const DIGITS_OF_WHOLE: u32 = 18;
+
+/// Digits before and behind the point.
+#[derive(Clone, Copy)]
+struct Digits {
+    whole: u32,
+    scale: u32,
+}
+
+impl Digits {
+    /// Those of an exact number. None: it is another value, or nobody knows.
+    fn of(ty: Type) -> Option<Self> {
+        let whole = match ty.base {
+            Base::Decimal if ty.length > 0 => {
+                return Some(Digits { whole: ty.length.saturating_sub(ty.scale), scale: ty.scale });
+            }
+            Base::Unknown => 0,
+            Base::Bool => 1,
+            Base::Int1 | Base::Uint1 => 3,
+            Base::Int2 | Base::Uint2 => 5,
+            Base::Int4 | Base::Uint4 => 10,
+            Base::Int8 => 19,
+            Base::Uint8 | Base::Integer => 20,
+            _ => return None,
+        };
+        Some(Digits { whole, scale: 0 })
+    }
+
+    fn ty(self) -> Type {
+        let scale = self.scale.min(DIGITS_MAX - 1);
+        Type { base: Base::Decimal, length: self.whole.saturating_add(scale).clamp(1, DIGITS_MAX), scale }
+    }
+}
+
+/// The type of a decimal that a statement writes.
+pub(super) fn literal(value: &tuple::decimal::Decimal) -> Type {
+    let (digits, scale) = value.parts();
+    let count = digits.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+    let scale = u32::try_from(scale).unwrap_or(0);
+    Digits { whole: count.saturating_sub(scale), scale }.ty()
+}
+
+/// The type that a value of a parameter has in MySQL; of null nothing is known.
+pub fn type_of_parameter(value: &Value) -> Type {
+    match value {
+        Value::Null => Type::UNKNOWN,
+        Value::Bool(_) | Value::Int(_) => Type::of(Base::Int8),
+        Value::Uint(_) => Type::of(Base::Uint8),
+        Value::Double(_) => Type::of(Base::Double),
+        Value::Decimal(_) => Type::of(Base::Decimal),
+        Value::Bytes(_) => Type::of(Base::Bytes),
+        Value::Datetime(_) => Type::of(Base::Timestamp),
+        _ => Type::TEXT,
+    }
+}
+
+/// The type of a column that has exact numbers of both, one of which is a decimal. None: they are others.
+pub(super) fn common(a: Type, b: Type) -> Option<Type> {
+    if a.base != Base::Decimal && b.base != Base::Decimal {
+        return None;
+    }
+    let (a, b) = (Digits::of(a)?, Digits::of(b)?);
+    Some(Digits { whole: a.whole.max(b.whole), scale: a.scale.max(b.scale) }.ty())
+}
+
+/// The type that holds whole numbers of 64 bits with a sign and without.
+pub(super) const MIXED: Type = Type { base: Base::Decimal, length: 20, scale: 0 };
+
+/// True for two types of whole numbers that [`MIXED`] alone holds.
+pub(super) fn is_mixed(a: Type, b: Type) -> bool {
+    let is_signed = |ty: Type| ty.is_integer() && !ty.is_unsigned();
+    a.base == Base::Uint8 && is_signed(b) || b.base == Base::Uint8 && is_signed(a)
+}
+
+/// The type of a decimal that an operation gives.
+pub(super) fn result_of(operation: Arithmetic, a: Type, b: Type) -> Type {
+    let (Some(a), Some(b)) = (Digits::of(a), Digits::of(b)) else { return Type::of(Base::Decimal) };
+    let (whole, scale) = match operation {
+        Arithmetic::Multiply => (a.whole + b.whole, a.scale + b.scale),
+        Arithmetic::Divide => (a.whole + b.scale, a.scale + DIGITS_MORE),
+        Arithmetic::Remainder => (a.whole.max(b.whole), a.scale.max(b.scale)),
+        _ => (a.whole.max(b.whole) + 1, a.scale.max(b.scale)),
+    };
+    Digits { whole, scale }.ty()
+}
+
+/// The type of the sum or the average of exact numbers.
+pub(super) fn sum_of(ty: Type, is_average: bool) -> Type {
+    match Digits::of(ty) {
+        None => Type::of(Base::Decimal),
+        Some(Digits { whole, scale }) if is_average => {
+            Digits { whole: whole + DIGITS_MORE, scale: scale + DIGITS_MORE }.ty()
+        }
+        Some(Digits { whole, scale }) => Digits { whole: whole + DIGITS_OF_SUMS, scale }.ty(),
+    }
+}
+
+/// The type of what a function makes of a decimal alone.
+pub(super) fn of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
+    let Some(of) = arguments.first().and_then(|first| Digits::of(first.ty)) else { return ty };
+    if ty.base != Base::Decimal {
+        return ty;
+    }
+    match name {
+        "round" | "truncate" => match arguments.get(1).map(|digits| &digits.expr) {
+            None => Digits { whole: of.whole + 1, scale: 0 }.ty(),
+            Some(Expr::Const(Value::Int(digits))) => {
+                Digits { whole: of.whole + 1, scale: (*digits).clamp(0, i64::from(DIGITS_MAX)) as u32 }.ty()
+            }
+            Some(_) => of.ty(),
+        },
+        "ceil" | "ceiling" | "floor" => Digits { whole: of.whole + 1, scale: 0 }.ty(),
+        "abs" => of.ty(),
+        _ => ty,
+    }
+}
+
+/// True for functions that calculate with all digits of a value.
+pub(super) fn calculates(name: &str) -> bool {
+    matches!(
+        name,
+        "abs"
+            | "round"
+            | "truncate"
+            | "ceil"
+            | "ceiling"
+            | "floor"
+            | "mod"
+            | "sign"
+            | "greatest"
+            | "least"
+            | "coalesce"
+            | "ifnull"
+            | "sqrt"
+            | "pow"
+            | "power"
+            | "exp"
+            | "ln"
+            | "log"
+            | "log2"
+            | "log10"
+            | "with_scale"
+    )
+}
+
+impl Binder<'_> {
+    /// A value with the digits that its type shows.
+    pub(super) fn settled(&self, bound: Bound) -> Result<Bound> {
+        let is_exact = bound.ty.base == Base::Decimal && bound.ty.length > 0;
+        let is_done = matches!(&bound.expr, Expr::Call(function, _) if function.name == "with_scale");
+        if self.dialect != Dialect::Mysql || !is_exact || is_done {
+            return Ok(bound);
+        }
+        let ty = bound.ty;
+        if let Expr::Const(Value::Decimal(value)) = &bound.expr
+            && value.parts().1 == ty.scale as i32
+        {
+            return Ok(bound);
+        }
+        let scale = Bound::new(Expr::Const(Value::Int(i64::from(ty.scale))), Type::of(Base::Int8));
+        let mut found = self.call("with_scale", vec![bound, scale])?;
+        found.ty = ty;
+        Ok(found)
+    }
+}

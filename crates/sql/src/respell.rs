@@ -1,0 +1,188 @@
+//! Spellings that the parser does not know, as ones that it does: over the tokens of a text, before it is parsed.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Units of MySQL that have two parts, and those of the parser's, which MySQL has not, that stand for them.
+const UNITS: [(&str, &str); 11] = [
+    ("SECOND_MICROSECOND", "MILLENNIUM"),
+    ("MINUTE_MICROSECOND", "CENTURY"),
+    ("MINUTE_SECOND", "DECADE"),
+    ("HOUR_MICROSECOND", "DOW"),
+    ("HOUR_SECOND", "DOY"),
+    ("HOUR_MINUTE", "EPOCH"),
+    ("DAY_MICROSECOND", "ISODOW"),
+    ("DAY_SECOND", "ISOYEAR"),
+    ("DAY_MINUTE", "JULIAN"),
+    ("DAY_HOUR", "TIMEZONE_HOUR"),
+    ("YEAR_MONTH", "TIMEZONE_MINUTE"),
+];
+
+/// The unit of two parts that a unit of the parser's stands for.
+pub(crate) fn unit_of_parts(unit: &str) -> Option<&'static str> {
+    UNITS.iter().find(|(_, stand_in)| unit.eq_ignore_ascii_case(stand_in)).map(|(parts, _)| *parts)
+}
+
+fn is_word(token: &Token, wanted: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// Numbers of the tokens that are no white space.
+fn seen(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect()
+}
+
+/// The place in `seen` where the parenthesis that opens at `open` closes, and the places of the commas directly within it.
+fn parenthesis(tokens: &[TokenWithSpan], seen: &[usize], open: usize) -> Option<(usize, Vec<usize>)> {
+    let (mut depth, mut commas) = (0usize, Vec::new());
+    for (place, at) in seen.iter().enumerate().skip(open) {
+        match tokens[*at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some((place, commas));
+                }
+            }
+            Token::Comma if depth == 1 => commas.push(place),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// INTERVAL of MySQL: `INTERVAL 1 DAY_HOUR`, and `INTERVAL(n, a, b)`, which is a function.
+pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
+    if !tokens.iter().any(|token| is_word(&token.token, "interval")) {
+        return;
+    }
+    let seen = seen(tokens);
+    for (place, at) in seen.iter().enumerate() {
+        if is_word(&tokens[*at].token, "interval")
+            && seen.get(place + 1).is_some_and(|next| tokens[*next].token == Token::LParen)
+            && parenthesis(tokens, &seen, place + 1).is_some_and(|(_, commas)| !commas.is_empty())
+        {
+            tokens[*at].token = Token::make_word("interval", Some('`'));
+        }
+        let unit = match &tokens[*at].token {
+            Token::Word(word) if word.quote_style.is_none() && place > 0 => {
+                UNITS.iter().find(|(parts, _)| word.value.eq_ignore_ascii_case(parts))
+            }
+            _ => None,
+        };
+        if let Some((_, stand_in)) = unit {
+            tokens[*at].token = Token::make_keyword(stand_in);
+        }
+    }
+}
+
+/// `CHAR(65 USING utf8mb4)` of MySQL: text is what CHAR gives.
+pub(crate) fn characters(tokens: &mut [TokenWithSpan]) {
+    if !tokens.iter().any(|token| is_word(&token.token, "using")) {
+        return;
+    }
+    let seen = seen(tokens);
+    for place in 0..seen.len() {
+        let is_call = is_word(&tokens[seen[place]].token, "char")
+            && seen.get(place + 1).is_some_and(|next| tokens[*next].token == Token::LParen);
+        let Some((end, _)) = is_call.then(|| parenthesis(tokens, &seen, place + 1)).flatten() else { continue };
+        if end > place + 3 && is_word(&tokens[seen[end - 2]].token, "using") {
+            for at in [seen[end - 2], seen[end - 1]] {
+                tokens[at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+            }
+        }
+    }
+}
+
+/// ROLLUP, CUBE and GROUPING SETS of PostgreSQL: an element may be an expression that begins with a parenthesis, which the parser takes for a list.
+pub(crate) fn grouping_sets(tokens: &mut Vec<TokenWithSpan>) {
+    let is_one = |token: &Token| ["rollup", "cube", "sets"].iter().any(|wanted| is_word(token, wanted));
+    if !tokens.iter().any(|token| is_one(&token.token)) {
+        return;
+    }
+    let seen = seen(tokens);
+    let token = |place: usize| seen.get(place).map(|at| &tokens[*at].token);
+    let mut insertions = Vec::new();
+    for place in 0..seen.len() {
+        if !token(place).is_some_and(is_one) || token(place + 1) != Some(&Token::LParen) {
+            continue;
+        }
+        let Some((end, commas)) = parenthesis(tokens, &seen, place + 1) else { continue };
+        let starts = std::iter::once(place + 2).chain(commas.iter().map(|comma| comma + 1));
+        for (start, end) in starts.zip(commas.iter().copied().chain([end])) {
+            let is_list = token(start) == Some(&Token::LParen)
+                && parenthesis(tokens, &seen, start).is_some_and(|(close, _)| close + 1 == end)
+                && !token(start + 1).is_some_and(|token| is_word(token, "select"));
+            if token(start) == Some(&Token::LParen) && !is_list {
+                insertions.push((seen[start], Token::LParen));
+                insertions.push((seen[end - 1] + 1, Token::RParen));
+            }
+        }
+    }
+    insertions.sort_by_key(|(at, _)| *at);
+    for (at, token) in insertions.into_iter().rev() {
+        tokens.insert(at, TokenWithSpan::wrap(token));
+    }
+}
+
+/// `+-1`: signs that stand together are none of an operator's in PostgreSQL.
+pub(crate) fn signs(tokens: &mut Vec<TokenWithSpan>) {
+    let signs_of = |token: &Token| match token {
+        Token::CustomBinaryOperator(text)
+            if !text.is_empty() && text.bytes().all(|sign| matches!(sign, b'+' | b'-')) =>
+        {
+            Some(text.clone())
+        }
+        _ => None,
+    };
+    let mut at = 0;
+    while at < tokens.len() {
+        if let Some(text) = signs_of(&tokens[at].token) {
+            let span = tokens[at].span;
+            let one = |sign: char| TokenWithSpan { token: if sign == '+' { Token::Plus } else { Token::Minus }, span };
+            tokens.splice(at..=at, text.chars().map(one));
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+    use crate::dialect::Dialect;
+
+    fn spelled(dialect: Dialect, text: &str) -> String {
+        dialect
+            .tokens(text)
+            .map(|tokens| tokens.iter().map(|token| token.token.to_string()).collect())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn elements_of_grouping_sets_are_lists_only_where_their_parentheses_end() {
+        let of = |text: &str| spelled(Dialect::Postgres, text);
+        assert_eq!(of("rollup ((a)::text, b)"), "rollup (((a)::text), b)");
+        assert_eq!(of("cube ((a, b), c)"), "cube ((a, b), c)");
+        assert_eq!(of("grouping sets ((a), ())"), "grouping sets ((a), ())");
+        assert_eq!(of("rollup ((select 1), b)"), "rollup (((select 1)), b)");
+        assert_eq!(of("rollup ((a"), "rollup ((a");
+    }
+
+    #[test]
+    fn intervals_of_two_parts_have_a_unit_of_the_parsers() {
+        let of = |text: &str| spelled(Dialect::Mysql, text);
+        assert_eq!(of("x + INTERVAL '1 2' DAY_HOUR"), "x + INTERVAL '1 2' TIMEZONE_HOUR");
+        assert_eq!(of("INTERVAL(3, 1, 5)"), "`interval`(3, 1, 5)");
+        assert_eq!(of("x + INTERVAL(3) DAY"), "x + INTERVAL(3) DAY");
+        assert_eq!(of("CHAR(65, 66 USING utf8mb4)"), "CHAR(65, 66    )");
+        assert_eq!(unit_of_parts("timezone_hour"), Some("DAY_HOUR"));
+    }
+
+    #[test]
+    fn signs_that_stand_together_are_signs() {
+        assert_eq!(spelled(Dialect::Postgres, "select +-+1"), "select +-+1");
+        let tokens = Dialect::Postgres.tokens("select +-+1").unwrap();
+        assert_eq!(tokens.iter().filter(|token| token.token == Token::Plus).count(), 2);
+    }
+}
