@@ -1,6 +1,6 @@
 //! Bugs put in on purpose: each must be found, or the tools would not find a real one either.
 //!
-//! Three are a double of the file system. Seventeen need a place in the product, which the feature `planted-bugs` compiles in; README.md
+//! Three are a double of the file system. Nineteen need a place in the product, which the feature `planted-bugs` compiles in; README.md
 //! names the places.
 
 use crate::check::Finding;
@@ -70,6 +70,12 @@ pub enum Bug {
     /// A locked row is given to a second transaction.
     #[cfg(feature = "planted-bugs")]
     GrantLockTwice,
+    /// A transaction that waited does not look at its foreign keys again when it commits.
+    #[cfg(feature = "planted-bugs")]
+    ForgetForeignKeys,
+    /// A statement of SQL that has waited for a locked row goes on with the row as it was before.
+    #[cfg(feature = "planted-bugs")]
+    OldRowUnderLock,
     /// `EXEC` of Redis' protocol does not look at what is watched.
     #[cfg(feature = "planted-bugs")]
     ForgetWatches,
@@ -115,6 +121,10 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         Bug::GrantLockTwice,
         #[cfg(feature = "planted-bugs")]
+        Bug::ForgetForeignKeys,
+        #[cfg(feature = "planted-bugs")]
+        Bug::OldRowUnderLock,
+        #[cfg(feature = "planted-bugs")]
         Bug::ForgetWatches,
         #[cfg(feature = "planted-bugs")]
         Bug::TakeAnyCas,
@@ -157,6 +167,10 @@ impl Bug {
             #[cfg(feature = "planted-bugs")]
             Bug::GrantLockTwice => "grant-lock-twice",
             #[cfg(feature = "planted-bugs")]
+            Bug::ForgetForeignKeys => "forget-foreign-keys",
+            #[cfg(feature = "planted-bugs")]
+            Bug::OldRowUnderLock => "old-row-under-lock",
+            #[cfg(feature = "planted-bugs")]
             Bug::ForgetWatches => "forget-watches",
             #[cfg(feature = "planted-bugs")]
             Bug::TakeAnyCas => "take-any-cas",
@@ -192,6 +206,8 @@ impl Bug {
                 | Bug::ReaderGoesOn
                 | Bug::LosePrivateWrite
                 | Bug::GrantLockTwice
+                | Bug::ForgetForeignKeys
+                | Bug::OldRowUnderLock
                 | Bug::ForgetWatches
                 | Bug::TakeAnyCas
         );
@@ -202,8 +218,11 @@ impl Bug {
     /// The workloads of the seeds that are to find it; none: any. Those whose clients come through doors run only when they are named.
     pub fn workloads(self) -> Vec<String> {
         #[cfg(feature = "planted-bugs")]
-        if matches!(self, Bug::ForgetWatches | Bug::TakeAnyCas) {
-            return vec!["items".to_string()];
+        match self {
+            Bug::ForgetWatches | Bug::TakeAnyCas => return vec!["items".to_string()],
+            Bug::ForgetForeignKeys => return vec!["families".to_string()],
+            Bug::OldRowUnderLock => return vec!["statements".to_string()],
+            _ => {}
         }
         Vec::new()
     }
@@ -244,6 +263,8 @@ impl Bug {
             Bug::ReaderGoesOn => Some(Plant::ReaderGoesOn),
             Bug::LosePrivateWrite => Some(Plant::LosePrivateWrite),
             Bug::GrantLockTwice => Some(Plant::GrantLockTwice),
+            Bug::ForgetForeignKeys => Some(Plant::ForgetForeignKeys),
+            Bug::OldRowUnderLock => Some(Plant::OldRowUnderLock),
             Bug::ForgetWatches => Some(Plant::ForgetWatches),
             Bug::TakeAnyCas => Some(Plant::TakeAnyCas),
             _ => None,

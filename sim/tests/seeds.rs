@@ -54,7 +54,7 @@ fn every_promise_is_kept_in_some_hundred_seeds() {
 
 #[test]
 fn promises_are_kept_through_every_door_and_through_several_over_the_same_rows() {
-    for workload in ["items", "appends", "counters", "queues"] {
+    for workload in ["items", "appends", "counters", "queues", "statements", "families"] {
         let choice = Choice { workloads: vec![workload.to_string()], ..Choice::default() };
         let totals = runs::run(&options(50, choice), &Progress::hidden()).unwrap();
         let findings: Vec<String> = totals.findings.iter().map(ToString::to_string).collect();

@@ -589,10 +589,14 @@ fn what_tools_read_is_there() {
     let dump = talk.ask("lru_crawler metadump all\r\n");
     assert_eq!((dump.lines().count(), dump.lines().last().unwrap()), (2501, "END"));
     assert!(dump.starts_with("key=key%3A") && dump.contains(" cls=1 size="), "{}", &dump[..100]);
-    assert_eq!(
-        talk.ask("lru_crawler metadump 2\r\nlru_crawler metadump x\r\n"),
-        "END\r\nBADCLASS invalid class id\r\n"
-    );
+    assert_eq!(talk.ask("lru_crawler metadump 2\r\n"), "END\r\n");
+    assert_eq!(talk.ask("lru_crawler metadump x\r\n"), "BADCLASS invalid class id\r\n");
+    let piped = talk.ask("mg nobody v\r\nlru_crawler metadump all\r\n");
+    assert_eq!(piped, "EN\r\nERROR cannot pipeline other commands before metadump\r\n");
+    for (said, shown) in [("enable", "yes"), ("disable", "no")] {
+        assert_eq!(talk.ask(&format!("lru_crawler {said}\r\n")), "OK\r\n");
+        assert!(talk.ask("stats settings\r\n").contains(&format!("STAT lru_crawler {shown}\r\n")));
+    }
     let slabs = talk.ask("stats slabs\r\n");
     assert_eq!((stat(&slabs, "1:used_chunks"), stat(&slabs, "active_slabs")), (2500, 1));
     assert_eq!(stat(&talk.ask("stats items\r\n"), "items:1:number"), 2500);
@@ -614,7 +618,7 @@ fn a_listener_allows_and_forbids() {
     let answers = talk.ask("flush_all\r\nlru_crawler metadump all\r\nwatch\r\nshutdown\r\n");
     assert_eq!(
         answers,
-        "CLIENT_ERROR flush_all not allowed\r\nCLIENT_ERROR metadump not allowed\r\n\
+        "CLIENT_ERROR flush_all not allowed\r\nERROR metadump not allowed\r\n\
          CLIENT_ERROR watch commands not allowed\r\nERROR: shutdown not enabled\r\n"
     );
     // Who says nothing for so long is gone; who does stays.

@@ -404,6 +404,35 @@ fn a_failed_statement_leaves_the_transaction_open() {
 }
 
 #[test]
+fn repeatable_read_is_of_one_moment_however_it_is_asked_for() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    let mut other = Mysql::to(&mut rig);
+    db.ask(TABLE);
+    db.ask("insert into t (id, name) values (1, 'a')");
+    for asked in [
+        "set transaction isolation level repeatable read",
+        "set transaction isolation level repeatable read, read write",
+        "set session transaction isolation level repeatable read",
+        "set session transaction isolation level serializable",
+    ] {
+        other.ask("update t set name = 'a'");
+        assert_eq!(db.ask(asked), "ok 0 0");
+        db.ask("begin");
+        assert_eq!(db.ask("select name from t"), "a", "{asked}");
+        other.ask("update t set name = 'b'");
+        assert_eq!(db.ask("select name from t"), "a", "{asked}");
+        assert!(db.ask("update t set name = concat(name, 'c')").starts_with("1213"), "{asked}");
+        db.ask("rollback");
+    }
+    db.ask("set session transaction isolation level read committed");
+    db.ask("begin");
+    other.ask("update t set name = 'd'");
+    assert_eq!(db.ask("select name from t"), "d");
+    db.ask("rollback");
+}
+
+#[test]
 fn prepared_statements_have_parameters_and_cursors() {
     let mut rig = start();
     let mut db = Mysql::to(&mut rig);

@@ -3,6 +3,8 @@
 
 #[path = "redis/administration.rs"]
 mod administration;
+#[path = "redis/scripts.rs"]
+mod scripts;
 
 use lycosa_tests::{Client, Server};
 use std::fs;
@@ -246,6 +248,128 @@ fn dumped_values_come_back() {
         assert_eq!(shown(&mut redis, key), shown(&mut redis, "copy"));
         redis.ask("del copy");
     }
+}
+
+/// The payload of a key.
+fn dump(redis: &mut Redis, key: &str) -> Vec<u8> {
+    redis.send(&[b"dump", key.as_bytes()]);
+    let answer = redis.answer();
+    let begin = answer.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    answer[begin..answer.len() - 2].to_vec()
+}
+
+/// A stream comes back with its groups, their consumers and what they wait for; what is damaged inside is refused.
+#[test]
+fn dumped_streams_come_back_with_their_groups() {
+    let rig = Rig::start("");
+    let mut redis = rig.redis();
+    for number in 1..=250 {
+        redis.ask(&format!("xadd s {number}-1 f {number} g{} text{number}", number / 100));
+    }
+    redis.ask("xdel s 7-1 200-1");
+    for command in [
+        "xgroup create s early 0",
+        "xgroup create s late $",
+        "xreadgroup group early ann count 3 streams s >",
+        "xreadgroup group early bob count 200 streams s >",
+        "xack s early 2-1",
+        "xgroup createconsumer s late nobody",
+        "xadd empty 5-5 a b",
+        "xdel empty 5-5",
+    ] {
+        assert!(!redis.ask(command).starts_with('-'), "{command}");
+    }
+    for key in ["s", "empty"] {
+        let payload = dump(&mut redis, key);
+        redis.send(&[b"restore", b"copy", b"0", &payload, b"replace"]);
+        assert_eq!(redis.answer(), b"+OK\r\n", "{key}");
+        for shown in ["xrange KEY - +", "xpending KEY early", "xinfo stream KEY full count 1000"] {
+            let [was, is] = [key, "copy"].map(|name| redis.ask(&shown.replace("KEY", name)));
+            assert_eq!(was.replace(key, "copy"), is.replace(key, "copy"), "{shown}");
+        }
+    }
+    // What Redis 5 wrote does not say how many entries there ever were, nor how many a group was given.
+    let old = b"\x0F\x01\x10\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\xC3\x40\x4A\x40\x57\x16\x57\x00\x00\x00\x23\x00\x02\x01\x04\x01\x01\x01\x84\x64\x61\x74\x61\x05\x00\x01\x03\x01\x00\x20\x01\x03\x81\x61\x02\x04\x20\x0A\x00\x01\x40\x0A\x00\x62\x60\x0A\x00\x02\x40\x0A\x00\x63\x60\x0A\x40\x22\x01\x81\x64\x20\x0A\x40\x39\x20\x0A\x00\x65\x60\x0A\x00\x05\x40\x0A\x00\x66\x20\x0A\x00\xFF\x02\x06\x00\x02\x02\x67\x31\x05\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x3E\xF7\x83\x43\x7A\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x3E\xF7\x83\x43\x7A\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x3E\xF7\x83\x43\x7A\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x3E\xF7\x83\x43\x7A\x01\x00\x00\x01\x01\x03\x63\x31\x31\x3E\xF7\x83\x43\x7A\x01\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x02\x67\x32\x00\x00\x00\x00\x09\x00\x3D\x52\xEF\x68\x67\x52\x1D\xFA";
+    redis.send(&[b"restore", b"old", b"0", old]);
+    assert_eq!(redis.answer(), b"+OK\r\n");
+    assert_eq!(redis.ask("xrange old - +"), "*2|*2|$3|5-0|*2|$4|data|$1|e|*2|$3|6-0|*2|$4|data|$1|f|");
+    let groups = redis.ask("xinfo groups old");
+    assert!(
+        groups.contains(
+            "$2|g1|$9|consumers|:1|$7|pending|:4|$17|last-delivered-id|$3|5-0|$12|entries-read|:1|$3|lag|:1|"
+        ),
+        "{groups}"
+    );
+    assert!(
+        groups.contains(
+            "$2|g2|$9|consumers|:0|$7|pending|:0|$17|last-delivered-id|$3|0-0|$12|entries-read|:0|$3|lag|:2|"
+        ),
+        "{groups}"
+    );
+}
+
+/// Whoever keeps values hears behind the answer, and what has expired goes when it is looked for; RESET is as a new connection.
+#[test]
+fn what_is_told_comes_behind_the_answer() {
+    let rig = Rig::start("");
+    let (mut redis, mut other) = (rig.redis(), rig.redis());
+    redis.ask("hello 3");
+    redis.ask("client tracking on");
+    let flushed = ">2|$10|invalidate|_|";
+    let next = |redis: &mut Redis| String::from_utf8(redis.answer()).unwrap().replace("\r\n", "|");
+    for commands in [&["flushdb"][..], &["multi", "flushall", "exec"], &["swapdb 0 1"]] {
+        redis.ask("get k");
+        let answers: Vec<String> = commands.iter().map(|command| redis.ask(command)).collect();
+        assert!(answers.iter().all(|answer| !answer.contains("invalidate")), "{answers:?}");
+        assert_eq!(next(&mut redis), flushed);
+    }
+    // What a transaction has read behind its own change is not told of.
+    for command in ["multi", "set own 1", "get own", "exec", "multi", "get own", "set own 2", "exec"] {
+        redis.ask(command);
+    }
+    assert_eq!(next(&mut redis), ">2|$10|invalidate|*1|$3|own|");
+    // A row that nobody has removed yet.
+    assert_eq!(other.ask("debug set-active-expire 0"), "+OK|");
+    redis.ask("mset k2 v k3 v");
+    assert_eq!(redis.ask("pexpire k2 300"), ":1|");
+    assert_eq!(redis.ask("get k2"), "$1|v|");
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(400) {
+        other.ask("ping");
+    }
+    assert_eq!(redis.ask("mget k3 k2"), "*2|$1|v|_|");
+    assert_eq!(next(&mut redis), ">2|$10|invalidate|*1|$2|k2|");
+    assert_eq!(other.ask("debug set-active-expire 1"), "+OK|");
+    // Time stands still within a script.
+    other.ask("debug set-disable-deny-scripts 1");
+    other.send(&[
+        b"eval",
+        b"redis.call('set', 'x', '1', 'px', '1') redis.call('debug', 'sleep', '0.01') return redis.call('exists', 'x')",
+        b"0",
+    ]);
+    assert_eq!(other.answer(), b":1\r\n");
+    assert_eq!(other.ask("exists x"), ":0|");
+    // Who logs out has no rights any more.
+    assert_eq!(other.ask("auth boss b"), "+OK|");
+    assert_eq!(other.ask("acl whoami"), "$4|boss|");
+    assert_eq!(other.ask("reset"), "+RESET|");
+    assert_eq!(other.ask("acl whoami"), "$5|redis|");
+    // Elements of a large key that is gone are counted.
+    other.ask("config resetstat");
+    for number in 0..100 {
+        other.ask(&format!("sadd large {number}"));
+    }
+    other.ask("sadd small 1");
+    other.ask("unlink large small");
+    while !other.ask("info memory").contains("lazyfree_pending_objects:0") {}
+    assert!(other.ask("info memory").contains("lazyfreed_objects:1|"));
+    // What changes nothing is no change.
+    other.ask("setbit bits 7 1");
+    other.ask("bitfield bits set u8 0 1");
+    other.ask("save");
+    other.ask("setbit bits 7 1");
+    other.ask("bitfield bits set u8 0 1");
+    assert!(other.ask("info persistence").contains("rdb_changes_since_last_save:0|"));
 }
 
 /// Scripts reach nothing but commands; what is ended by force has done nothing; libraries outlive a restart; one script at a time writes.

@@ -348,6 +348,23 @@ fn who_waits_for_a_lock_holds_up_neither_its_holder_nor_others() {
 }
 
 #[test]
+fn who_has_written_a_row_that_another_has_locked_since_gets_the_conflict() {
+    let mut rig = rig();
+    let (mut writer, mut holder) = (rig.server.connect(), rig.server.connect());
+    assert_eq!(call(&mut writer, 0, request_type::REPLACE, &row(600, &[1, 0])).code(), 0);
+    begin(&mut writer, 1);
+    assert_eq!(call(&mut writer, 1, request_type::REPLACE, &row(600, &[1, 1])).code(), 0);
+    begin(&mut holder, 1);
+    let lock = source("return s:get(1, {for_update = true})[2]");
+    assert_eq!(call(&mut holder, 1, request_type::EVAL, &lock).code(), 0);
+    assert_eq!(commit(&mut writer, 1).code(), 97);
+    let change = source("return s:update(1, {{'+', 2, 10}})[2]");
+    assert_eq!(call(&mut holder, 1, request_type::EVAL, &change).code(), 0);
+    assert_eq!(commit(&mut holder, 1).code(), 0);
+    assert_eq!(rig.number("return s:get(1)[2]"), 10);
+}
+
+#[test]
 fn those_that_wait_for_locks_are_bounded_and_one_more_is_refused() {
     let mut rig = rig();
     let mut holder = rig.server.connect();

@@ -46,7 +46,11 @@ fn a_workload_that_does_not_exist_is_named_together_with_those_that_do() {
 
 #[test]
 fn a_short_torture_through_doors_finds_nothing_lost() {
-    for doors in [&["--door", "redis", "--door", "memcached", "--engine", "mixed"][..], &["--door", "tyrant"]] {
+    for doors in [
+        &["--door", "redis", "--door", "memcached", "--engine", "mixed"][..],
+        &["--door", "tyrant"],
+        &["--door", "postgres", "--door", "mysql"],
+    ] {
         let dir = TempDir::new().unwrap();
         let place = dir.path().display().to_string();
         let mut arguments =

@@ -553,6 +553,10 @@ impl Database {
         if context.skips_foreign_keys.get() {
             return Ok(());
         }
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::ForgetForeignKeys) {
+            return Ok(());
+        }
         for _ in 0..LOOKS_MAX {
             let changes = {
                 let mut txn = context.txn.borrow_mut();

@@ -121,6 +121,10 @@ pub trait ScriptCommands {
 
     /// True if whom the script acts for may run the command on these keys. None: there is no such command.
     fn may_run(&self, parts: &[&[u8]]) -> Option<bool>;
+
+    /// The script has had the thread for long (`ScriptCall::busy_after_ms`, then as long as this has said): lets others have their turn. Yields. Returns for
+    /// how many milliseconds it may go on; None: it is to be ended.
+    fn give_way(&self) -> Option<u64>;
 }
 
 /// What a script is called with.
@@ -134,6 +138,8 @@ pub struct ScriptCall<'a> {
     pub arguments: &'a [&'a [u8]],
     /// The result is wanted in the third version of the protocol.
     pub resp3: bool,
+    /// How long it may have the thread to itself.
+    pub busy_after_ms: u64,
 }
 
 /// Scripts in Lua that work with another protocol's commands (Redis' `EVAL`, `FUNCTION`), in a world of their own: they reach nothing but those.

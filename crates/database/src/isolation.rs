@@ -168,6 +168,7 @@ impl Database {
         }
         txn.is_suspended = true;
         txn.has_waited = true;
+        txn.was_suspended = true;
         reads.suspend(txn.is_reader());
         context.must_resume.set(true);
         *context.txn.borrow_mut() = Some(txn);

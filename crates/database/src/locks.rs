@@ -9,6 +9,9 @@
 //! third:                put 1            | waits ................................... | until other has ended
 //! ```
 //!
+//! A transaction that has written a row and then waits has not locked it: others may. Who has the lock may rely on the row, so the other one gets
+//! a conflict when it commits before the lock is free ([`Database::yield_to_locks`]).
+//!
 //! A row is locked by its primary key, whether it is there or not. Who waits in a circle would wait for ever: the one whose wait would close
 //! the circle is aborted instead, and the error names everybody in it.
 
@@ -24,7 +27,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::rc::Rc;
-use storage::{Key, ordered_key};
+use storage::{Change, Key, ordered_key};
 use tuple::{IndexId, SpaceId, Tuple, msgpack};
 
 /// Rows that may be locked at the same time.
@@ -412,6 +415,39 @@ impl Database {
                 self.acquire(context, space, ticket, row, &shown, None).map(Some)
             }
         }
+    }
+
+    /// The open transaction is about to commit: none of the rows that it has written is one that another transaction has locked while this one
+    /// waited. If there is such a row it is aborted with a conflict, which the commit is refused with.
+    pub(crate) fn yield_to_locks(&self, context: &Context) {
+        if !self.locks.are_any() {
+            return;
+        }
+        let is_taken = context.txn.borrow().as_ref().is_some_and(|txn| {
+            let may_be = txn.was_suspended && !txn.is_aborted();
+            may_be && txn.statements().iter().any(|one| self.is_taken(&one.space, &one.change, txn.id()))
+        });
+        if is_taken {
+            self.abort_txn(context, ErrorCode::TransactionConflict);
+        }
+    }
+
+    /// True if the row of a change is locked by somebody else than `own`.
+    fn is_taken(&self, space: &Space, change: &Change, own: u64) -> bool {
+        // A delete on disk that has looked at nothing knows no row.
+        let row = change.new.as_ref().or(change.old.as_ref()).filter(|_| !space.is_system());
+        row.and_then(|row| self.owner_of_row(space, row)).is_some_and(|owner| owner != own)
+    }
+
+    /// True if somebody has locked a row.
+    pub(crate) fn is_locked(&self, space: &Space, row: &Tuple) -> bool {
+        self.owner_of_row(space, row).is_some()
+    }
+
+    fn owner_of_row(&self, space: &Space, row: &Tuple) -> Option<u64> {
+        let primary = space.index_def(IndexId::PRIMARY)?;
+        let key = ordered_key(&primary.key_def, row.data())?;
+        self.locks.owner_of(&(space.id, key.into()))
     }
 
     /// True if a row of any space is locked, so that a write may have to wait.

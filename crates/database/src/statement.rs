@@ -103,6 +103,14 @@ fn keeps_secrets(space: &Space) -> bool {
         || space.owner() == crate::session::ADMIN && matches!(space.name().as_str(), "_scram" | "_sha2")
 }
 
+/// What came of the short way.
+enum Alone {
+    /// It was done, with what there is to show.
+    Done(Option<Tuple>),
+    /// Somebody else has locked the row meanwhile: nothing was done.
+    Locked,
+}
+
 impl Database {
     /// Checks that the context's user may do `wanted` to a space. Errors: `AccessDenied`.
     #[inline]
@@ -234,7 +242,7 @@ impl Database {
             return Err(Error::new(ErrorCode::ViewIsRo, &[&space.name()]));
         }
         // Kept until the statement is applied or refused.
-        let _lock = match self.locks.are_any() {
+        let mut lock = match self.locks.are_any() {
             true => self.wait_for_lock(context, space, operation)?,
             false => None,
         };
@@ -246,14 +254,19 @@ impl Database {
             && !space.has_constraints()
             && space.sequence.borrow().is_none();
         if is_alone {
-            return self.execute_alone(context, space, operation);
+            loop {
+                match self.execute_alone(context, space, operation, lock.is_some())? {
+                    Alone::Done(row) => return Ok(row),
+                    Alone::Locked => lock = self.wait_for_lock(context, space, operation)?,
+                }
+            }
         }
         match space.is_system() {
             // A change of the schema looks at rows by itself.
             true => self.bring_in_place(context)?,
             false => self.enter(context)?,
         }
-        // Kept until the statement is applied or refused.
+        // Kept until the statement is applied or refused, as the lock is.
         let _ready = self.make_ready(context, space, operation)?;
         let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
         // What a refused statement has left.
@@ -276,20 +289,33 @@ impl Database {
         Ok(if mode == Mode::Insert && old.is_some() { None } else { Some((old, new)) })
     }
 
-    /// The short way: one statement, one log row, no transaction object.
-    fn execute_alone(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+    /// The short way: one statement, one log row, no transaction object. `has_lock`: nobody else can lock its row.
+    fn execute_alone(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        operation: Operation<'_>,
+        has_lock: bool,
+    ) -> Result<Alone> {
         let prepared = match space.rows.may_wait() {
             true => self.prepare_on_disk(context, space, &operation)?,
             false => self.prepare(context, space, &operation).map_err(|halt| self.halt_error(halt))?,
         };
-        let Some(prepared) = prepared else { return Ok(None) };
+        let Some(prepared) = prepared else { return Ok(Alone::Done(None)) };
+        // While rows were waited for.
+        if space.rows.may_wait() && !has_lock && self.locks.are_any() {
+            let row = prepared.new.as_ref().or(prepared.old.as_ref());
+            if row.is_some_and(|row| self.is_locked(space, row)) {
+                return Ok(Alone::Locked);
+            }
+        }
         let kind = logged_kind(space, prepared.kind);
         let (change, blind) = self.apply(space, prepared)?;
         let mut statement = Statement { space: Rc::clone(space), change, effect: None };
         self.tell_readers(std::slice::from_mut(&mut statement));
         let answer = shown(&operation, space, &statement.change);
         if space.def().is_temporary {
-            return Ok(answer);
+            return Ok(Alone::Done(answer));
         }
         let change = &statement.change;
         let position = self
@@ -302,7 +328,7 @@ impl Database {
             self.tell_row_watcher(context, &statement, position);
         }
         self.push_pending(position, statement);
-        Ok(answer)
+        Ok(Alone::Done(answer))
     }
 
     /// Appends a transaction of one statement, which is applied, to the log.

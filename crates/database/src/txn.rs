@@ -180,6 +180,8 @@ pub struct Txn {
     pub(crate) is_suspended: bool,
     /// It was suspended since it began, or since what foreign keys ask of it was looked at last.
     pub(crate) has_waited: bool,
+    /// It was suspended since it began: rows that it had written were free for others to lock.
+    pub(crate) was_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
     /// The rows that it has locked; free when it ends.
@@ -359,6 +361,34 @@ impl Database {
         context.txn.borrow().as_ref().is_some_and(|txn| txn.forgets_reads())
     }
 
+    /// Runs a statement that only reads so that it sees one moment, however often it waits, in a transaction whose next statement may see another one
+    /// ([`TxnOptions::forgets_reads`]): what it reads is remembered until it ends. Where the transaction has written or locked rows, what others commit
+    /// while the statement waits shows in the rows that it reads later. May wait, as `work` does.
+    pub fn at_one_moment<T>(&self, context: &Context, work: impl FnOnce() -> T) -> T {
+        let is_fresh = |txn: &Txn| {
+            txn.forgets_reads() && txn.is_reader() && txn.reads.is_none() && !txn.is_suspended && txn.aborted.is_none()
+        };
+        let is_begun = {
+            let mut txn = context.txn.borrow_mut();
+            let txn = txn.as_mut().filter(|txn| is_fresh(txn));
+            txn.map(|txn| txn.options.forgets_reads = false).is_some()
+        };
+        if !is_begun {
+            return work();
+        }
+        let done = work();
+        if let Some(txn) = context.txn.borrow_mut().as_mut() {
+            txn.options.forgets_reads = true;
+            // One that has done nothing but read has nothing that would have to be applied again.
+            if txn.is_reader() && txn.aborted.is_none() {
+                (txn.reads, txn.view, txn.notes, txn.tried) = (None, None, Notes::default(), None);
+                txn.is_suspended = false;
+                context.must_resume.set(false);
+            }
+        }
+        done
+    }
+
     /// Notes that the open transaction has read a space.
     pub(crate) fn note_read(&self, context: &Context, space: &Space) {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {
@@ -387,6 +417,7 @@ impl Database {
         // A conflict has aborted the transaction: that is what the commit is refused with.
         let _ = self.bring_in_place(context);
         self.look_at_foreign_keys_again(context)?;
+        self.yield_to_locks(context);
         match self.take_txn(context) {
             Some(txn) => self.finish_commit(context, *txn),
             None => Ok(()),

@@ -152,6 +152,24 @@ void ljshim_set_stopping(int is_stopping)
 	lycosa_is_stopping = is_stopping;
 }
 
+/*
+ * Between these two the running fiber may wait although it is in a hook: code of other fibers has its own hooks meanwhile. What the machine
+ * was doing is kept by the caller.
+ */
+int ljshim_leave_hook(lua_State *L)
+{
+	global_State *g = G(L);
+	g->hookmask &= (uint8_t)~HOOK_ACTIVE;
+	return g->vmstate;
+}
+
+void ljshim_enter_hook(lua_State *L, int vmstate)
+{
+	global_State *g = G(L);
+	g->hookmask |= HOOK_ACTIVE;
+	g->vmstate = vmstate;
+}
+
 /* 0 if the running fiber may wait; 1 inside an ffi call on a trace, 2 inside a finalizer or hook. */
 int ljshim_yield_blocked(lua_State *L)
 {

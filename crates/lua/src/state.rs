@@ -20,6 +20,8 @@ unsafe extern "C" {
     fn ljshim_array_length(state: *mut lua_State, index: c_int, ratio: c_int, safe: c_int) -> c_int;
     fn ljshim_yield_blocked(state: *mut lua_State) -> c_int;
     fn ljshim_set_stopping(is_stopping: c_int);
+    fn ljshim_leave_hook(state: *mut lua_State) -> c_int;
+    fn ljshim_enter_hook(state: *mut lua_State, vmstate: c_int);
     fn ljshim_next(state: *mut lua_State, index: c_int) -> c_int;
     fn ljshim_set_tuple_type(type_id: u32);
     fn ljshim_cdata_size(state: *mut lua_State, index: c_int) -> usize;
@@ -636,6 +638,32 @@ pub(crate) fn interrupt(raw: *mut lua_State) {
     unsafe { ljshim_set_stopping(1) };
     // SAFETY: LuaJIT documents lua_sethook as usable from signal handlers. The state lives until the process ends.
     unsafe { ffi::lua_sethook(raw, Some(stop_hook), ffi::LUA_MASKCOUNT | ffi::LUA_MASKCALL | ffi::LUA_MASKRET, 1) };
+}
+
+/// Has the Lua code that runs call `pause_hook` at its next instruction. Called by a signal handler on the transaction thread.
+pub(crate) fn interrupt_briefly(raw: *mut lua_State) {
+    if !IS_STOPPING.load(Ordering::Relaxed) {
+        // SAFETY: as `interrupt`.
+        unsafe { ffi::lua_sethook(raw, Some(pause_hook), ffi::LUA_MASKCOUNT, 1) };
+    }
+}
+
+/// A script of another protocol has had the thread for long: others have their turn, and it goes on or is ended.
+unsafe extern "C-unwind" fn pause_hook(raw: *mut lua_State, _activation: *mut ffi::lua_Debug) {
+    // SAFETY: as `interrupt`; from here on the code runs as fast as before.
+    unsafe { ffi::lua_sethook(raw, None, 0, 0) };
+    // SAFETY: the state is the one that runs. Until `ljshim_enter_hook` nothing here raises an error, and others have their hooks.
+    let vmstate = unsafe { ljshim_leave_hook(raw) };
+    let is_over = State(raw).check_may_wait().is_ok() && crate::scripts::give_way();
+    // SAFETY: as above.
+    unsafe { ljshim_enter_hook(raw, vmstate) };
+    if is_over {
+        crate::watchdog::doom_running_slice();
+        interrupt(raw);
+        State(raw).push_str(TOO_LONG);
+        // SAFETY: the message is on top; no destructor is alive.
+        unsafe { ffi::lua_error(raw) };
+    }
 }
 
 /// Takes an interruption back.

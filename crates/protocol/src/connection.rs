@@ -5,6 +5,7 @@ use crate::output::Output;
 use crate::packing::Packed;
 use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
+use crate::terms::Terms;
 use database::{Channel, Context, Database, DoorStatistics, Error, ErrorCode, Result, Session};
 use runtime::fiber;
 use runtime::net::Token;
@@ -154,6 +155,14 @@ impl Connection {
             Ok(())
         };
         self.answer(seen, tag, encode).expect("the encoding of an error does not fail");
+    }
+
+    /// Whoever has logged in is forgotten: from now on it acts for whom the listener says. Errors: there is no such user.
+    pub(crate) fn log_out(&self, terms: &Terms) -> Result<()> {
+        self.database().set_session_user(&self.session, database::GUEST);
+        terms.begin(self.database(), &self.session, self.door.own_user())?;
+        self.must_log_in.set(terms.asks_login);
+        Ok(())
     }
 
     /// True if nobody has logged in where the listener asks for it: doors do nothing but logins then.

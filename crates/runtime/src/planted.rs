@@ -36,6 +36,10 @@ pub enum Plant {
     LosePrivateWrite,
     /// A locked row is given to whoever asks next, too.
     GrantLockTwice,
+    /// A transaction that waited does not look at its foreign keys again when it commits.
+    ForgetForeignKeys,
+    /// A statement of SQL that has waited for a locked row goes on with the row as it was before.
+    OldRowUnderLock,
     /// `EXEC` of Redis' protocol does not look at what is watched.
     ForgetWatches,
     /// memcached's `cas` takes any.

@@ -166,7 +166,11 @@ impl Scan {
         }
         let changed = (run.locks_changed && self.row.is_some()).then_some(Lock::Wait);
         let Some(lock) = self.lock.or(changed) else { return sink(run) };
+        #[cfg(feature = "planted-bugs")]
+        let before = row.clone();
         let Some(row) = self.locked(run, row, lock)? else { return Ok(Flow::On) };
+        #[cfg(feature = "planted-bugs")]
+        let row = if runtime::planted::is_planted(runtime::planted::Plant::OldRowUnderLock) { before } else { row };
         // Somebody may have changed it while it was waited for.
         self.fill(run, &row);
         match &self.filter {

@@ -489,12 +489,14 @@ impl Sql {
                 Ok(Outcome { tag: "SELECT", counts })
             }
             Work::Query(query) => {
-                let rows = match context.is_in_txn() || is_short(&query.plan) && !has_lock(&query.plan) {
-                    true => self.run_query(database, context, prepared, query, params, sink)?,
-                    false => self.in_txn(database, context, || {
-                        self.run_query(database, context, prepared, query, params, sink)
-                    })?,
-                };
+                let (is_short, has_lock) = (is_short(&query.plan), has_lock(&query.plan));
+                let mut run = || self.run_query(database, context, prepared, query, params, sink);
+                let rows = match context.is_in_txn() {
+                    true if is_short || has_lock => run(),
+                    true => database.at_one_moment(context, run),
+                    false if is_short && !has_lock => run(),
+                    false => self.in_txn(database, context, run),
+                }?;
                 Ok(Outcome { tag: "SELECT", counts: Counts { rows, ..Counts::default() } })
             }
             Work::Write(write) => self.run_write(database, context, prepared, write, params, sink),
@@ -931,7 +933,7 @@ fn has_lock(plan: &Plan) -> bool {
     match plan {
         Plan::Scan(scan) => scan.lock.is_some(),
         Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => has_lock(input),
-        _ => false,
+        plan => plan.inputs().into_iter().any(has_lock),
     }
 }
 

@@ -28,7 +28,7 @@ mod workload;
 mod workloads;
 
 pub use cycles::{Anomaly, Fate, Phenomenon, Promise, Step, Transaction, anomalies};
-pub use doors::{Ask, Door, Doors, Place, Speaker, Spot, Tongue};
+pub use doors::{Ask, Door, Doors, Level, Lock, Place, Speaker, Spot, Statement, Tongue};
 pub use engines::Engines;
 pub use history::{History, Kind, Outcome, Record, Refusal, Violation};
 pub use linear::{Action, Single, first_impossible};

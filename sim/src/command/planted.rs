@@ -52,7 +52,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
     if is_json {
         println!("{}", json!({ "planted": figures }));
     } else if !cfg!(feature = "planted-bugs") {
-        println!("seventeen more need `--features planted-bugs`");
+        println!("nineteen more need `--features planted-bugs`");
     }
     Ok(found_all)
 }

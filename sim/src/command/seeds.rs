@@ -40,8 +40,11 @@ pub(crate) struct ChoiceArgs {
 }
 
 fn parse_workload(name: &str) -> Result<String, String> {
-    let through = trial::through_doors(&Doors::new(vec![Door::Redis]));
-    let known: Vec<&str> = trial::all().iter().chain(&through).map(|workload| workload.name()).collect();
+    let through = [Door::Redis, Door::Postgres].map(|door| trial::through_doors(&Doors::new(vec![door])));
+    let all = trial::all();
+    let mut known: Vec<&str> = all.iter().chain(through.iter().flatten()).map(|workload| workload.name()).collect();
+    known.sort_unstable();
+    known.dedup();
     if known.contains(&name) {
         return Ok(name.to_string());
     }

@@ -28,6 +28,8 @@ pub(super) fn door_address(door: trial::Door) -> SocketAddr {
         trial::Door::Redis => 6379,
         trial::Door::Memcached => 11211,
         trial::Door::Tyrant => 1978,
+        trial::Door::Postgres => 5432,
+        trial::Door::Mysql => 3306,
     };
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
@@ -234,7 +236,8 @@ fn open_doors(event_loop: &mut EventLoop, database: &Rc<Database>, settings: &Se
         let (user, terms) = settings.doors.terms(*door, settings.engines, ADMIN.0);
         let user = user.map_or(String::new(), |user| format!("{user}@"));
         let terms: Vec<String> = terms.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        texts.push(format!("{}://{user}{}?{}", door.name(), door_address(*door), terms.join("&")));
+        let terms = if terms.is_empty() { String::new() } else { format!("?{}", terms.join("&")) };
+        texts.push(format!("{}://{user}{}{terms}", door.name(), door_address(*door)));
     }
     if texts.is_empty() {
         return Ok(());

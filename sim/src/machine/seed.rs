@@ -207,8 +207,8 @@ fn choose_engines(seed: u64) -> (Engines, DiskSettings) {
 
 /// Sets of doors over the same rows.
 fn sets_of_doors() -> Vec<Doors> {
-    use trial::Door::{Memcached, Redis, Tyrant};
-    let sets: [&[trial::Door]; 7] = [
+    use trial::Door::{Memcached, Mysql, Postgres, Redis, Tyrant};
+    let sets: [&[trial::Door]; 14] = [
         &[Redis],
         &[Redis],
         &[Memcached],
@@ -216,6 +216,13 @@ fn sets_of_doors() -> Vec<Doors> {
         &[Redis, Memcached],
         &[Memcached, Tyrant],
         &[Redis, Memcached, Tyrant],
+        &[Postgres],
+        &[Mysql],
+        &[Postgres, Mysql],
+        &[Redis, Postgres],
+        &[Memcached, Mysql],
+        &[Memcached, Postgres],
+        &[Redis, Memcached, Postgres, Mysql],
     ];
     sets.iter().map(|set| Doors::new(set.to_vec())).collect()
 }
@@ -685,8 +692,11 @@ impl<'a> Run<'a> {
         self.start()
     }
 
-    /// A run is there as long as anybody reads it.
+    /// A run is there as long as anybody reads it, and nothing panics.
     pub(super) fn check_reads(&mut self) {
+        if let Some(what) = watch::take_panic() {
+            self.fail("server", what);
+        }
         if let Some(what) = self.misread.take() {
             self.fail("reads", what);
         }

@@ -9,6 +9,7 @@ mod structs;
 use crate::lua::Lua;
 use crate::registry::{Thread, registry};
 use crate::state::{Function, Raise, State, clear_stale_interrupt};
+use crate::watchdog::{self, ScriptWatch};
 use database::{ScriptCall, ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts};
 use hashbrown::HashMap;
 use mlua_sys as ffi;
@@ -29,6 +30,8 @@ const INLINE: usize = 8;
 struct Running {
     commands: Rc<dyn ScriptCommands>,
     is_resp3: Cell<bool>,
+    /// Somebody wants it to end.
+    is_killed: Cell<bool>,
 }
 
 /// What the boundary keeps for scripts.
@@ -121,10 +124,25 @@ fn running() -> Option<Rc<Running>> {
     registry().scripts.running.borrow().get(&fiber).cloned()
 }
 
+/// Lets others have their turn, if it is a script whose time has come. Yields. True: it is to end.
+pub(crate) fn give_way() -> bool {
+    if !watchdog::is_long() {
+        return false;
+    }
+    let Some(running) = running() else { return false };
+    let goes_on_for = running.commands.give_way().filter(|_| !watchdog::is_stop_asked());
+    ScriptWatch::set_bound(goes_on_for.unwrap_or(u64::MAX));
+    running.is_killed.set(goes_on_for.is_none());
+    goes_on_for.is_none()
+}
+
 const NOT_RUNNING: &str = "ERR redis.call and its kin work within scripts only";
 
 fn command(state: State, raises: bool) -> Outcome {
     let Some(running) = running() else { return refused(state, raises, NOT_RUNNING) };
+    if running.is_killed.get() {
+        return refused(state, true, KILLED);
+    }
     state.check_may_wait()?;
     let scripts = &registry().scripts;
     let mut answer = scripts.answers.take();
@@ -248,6 +266,9 @@ fn text_of(state: State, raise: Raise) -> String {
     crate::error::take_error(state).to_string()
 }
 
+/// What a script that somebody has ended answers.
+const KILLED: &str = "ERR Script killed by user with SCRIPT KILL.";
+
 /// Runs work with a Lua thread and a limit of memory that holds inside calls; what it made must not be charged to the next.
 fn with_thread<T>(work: impl FnOnce(State) -> T) -> T {
     let thread = Thread::take();
@@ -348,10 +369,14 @@ impl Scripts for Lua {
         let (Some(reference), Some(fiber)) = (reference, fiber::current()) else {
             return Err(ScriptFailure::Ended("ERR the script is not there any more".to_string()));
         };
-        let running = Rc::new(Running { commands, is_resp3: Cell::new(false) });
+        let running = Rc::new(Running { commands, is_resp3: Cell::new(false), is_killed: Cell::new(false) });
+        let watch = ScriptWatch::begin(call.busy_after_ms);
         let outer = scripts.running.borrow_mut().insert(fiber, Rc::clone(&running));
         let outcome = with_thread(|state| {
-            let ended = |raise| ScriptFailure::Ended(format!("ERR {}", text_of(state, raise)));
+            let ended = |raise| match running.is_killed.get() {
+                true => ScriptFailure::Ended(format!("{KILLED} script: {}.", call.name)),
+                false => ScriptFailure::Ended(format!("ERR {}", text_of(state, raise))),
+            };
             clear_stale_interrupt(state.0);
             state.push_ref(scripts.run.get());
             state.push_ref(reference);
@@ -369,6 +394,7 @@ impl Scripts for Lua {
                 ScriptFailure::Raised(text_of(state, raise))
             })
         });
+        drop(watch);
         let mut all = scripts.running.borrow_mut();
         match outer {
             Some(outer) => all.insert(fiber, outer),

@@ -127,6 +127,14 @@ fn push(state: State, reader: &mut Reader<'_>, depth: usize) -> Result<(), Raise
             state.check_memory()?;
             wrap(state, if kind == b'%' { "map" } else { "set" });
         }
+        // Attributes stand before the answer, and scripts do not see them.
+        b'|' => {
+            for _ in 0..number(text).ok_or_else(broken)?.saturating_mul(2) {
+                push(state, reader, depth + 1)?;
+                state.pop(1);
+            }
+            return push(state, reader, depth + 1);
+        }
         _ => return Err(broken()),
     }
     Ok(())

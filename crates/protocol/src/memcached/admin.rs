@@ -40,7 +40,13 @@ pub(super) fn serve(door: &Rc<Cache>, connection: &Rc<Connection>, state: &State
         b"slabs" => slabs(&words),
         b"lru" => lru(&words),
         b"lru_crawler" => match (words.get(1), words.count) {
+            (b"metadump", 3) if !door.allows.dump => "ERROR metadump not allowed",
+            (b"metadump", 3) if connection.held() > 0 => "ERROR cannot pipeline other commands before metadump",
             (b"metadump", 3) => return dump(door, connection, words.get(2)),
+            (said @ (b"enable" | b"disable"), 2) => {
+                door.is_crawling.set(said == b"enable");
+                crawler(&words)
+            }
             _ => crawler(&words),
         },
         b"cache_memlimit" => return limit(door, connection, &words),
@@ -130,6 +136,9 @@ fn watch(door: &Rc<Cache>, connection: &Rc<Connection>, words: &Words<'_>) -> Re
     if !door.allows.watch {
         return say(connection, "CLIENT_ERROR watch commands not allowed");
     }
+    if connection.held() > 0 {
+        return say(connection, "ERROR cannot pipeline other commands before watch");
+    }
     let database = connection.database();
     let bound = door.bound(database)?;
     database.check_space_access(connection.context(), &bound.space, Privileges::READ)?;
@@ -213,9 +222,6 @@ fn push_meta(out: &mut Vec<u8>, work: &Work<'_>, key: &[u8], item: &Item<'_>) {
 
 /// `lru_crawler metadump`: a line for each item.
 fn dump(door: &Rc<Cache>, connection: &Rc<Connection>, classes: &[u8]) -> Result<()> {
-    if !door.allows.dump {
-        return say(connection, "CLIENT_ERROR metadump not allowed");
-    }
     // All of them are of one class.
     let is_empty = match classes {
         b"all" | b"hash" => false,

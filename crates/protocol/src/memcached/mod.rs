@@ -72,6 +72,7 @@ const PARAMETERS: &[&str] = &[
     "flush",
     "dump",
     "watch",
+    "protocol",
 ];
 /// Interval between looks at connections that say nothing.
 const IDLE_LOOK_NS: u64 = 500_000_000;
@@ -108,6 +109,10 @@ struct Cache {
     /// A fiber waits for that.
     has_flusher: Cell<bool>,
     allows: Allows,
+    /// What its clients speak.
+    tongue: Tongue,
+    /// What `lru_crawler` has said last.
+    is_crawling: Cell<bool>,
     /// The space has a limit that the listener has said.
     has_limit: bool,
     /// Address of the listener, as it was said.
@@ -203,6 +208,8 @@ impl Cache {
             flush_at: Cell::default(),
             has_flusher: Cell::default(),
             allows: Allows { shutdown: false, flush: true, dump: true, watch: true },
+            tongue: Tongue::Unknown,
+            is_crawling: Cell::default(),
             has_limit: false,
             address: String::new(),
             onlookers: Onlookers::default(),
@@ -270,6 +277,14 @@ impl Cache {
             dump: switch("dump", true)?,
             watch: switch("watch", true)?,
         };
+        let tongue = match terms.get("protocol") {
+            None | Some("auto") => Tongue::Unknown,
+            Some("text") => Tongue::Text,
+            Some("binary") => Tongue::Binary,
+            Some(text) => {
+                return Err(Error::illegal(format_args!("protocol '{text}' is neither auto nor text nor binary")));
+            }
+        };
         let idle_ns = match terms.get("idle_timeout") {
             None => 0,
             Some(text) => text
@@ -290,6 +305,7 @@ impl Cache {
             last_cas,
             counters,
             allows,
+            tongue,
             idle_ns,
             has_limit: memory.is_some(),
             address: terms.address.clone(),
@@ -386,7 +402,7 @@ impl Door for Memcached {
 
     fn greet(&self, _database: &Database, _out: &mut Vec<u8>) -> State {
         State {
-            tongue: Cell::new(Tongue::Unknown),
+            tongue: Cell::new(self.0.tongue),
             skipped: Cell::new(0),
             must_log_in: Cell::new(self.0.asks_login),
             reason: Cell::new("normal"),

@@ -1,7 +1,7 @@
 //! What `stats` tells, under the names that tools read.
 
-use super::VERSION;
 use super::store::{Outcome, Work};
+use super::{Tongue, VERSION};
 use database::{Key, Privileges, Result, ScanRequest};
 use runtime::fiber;
 use std::cell::Cell;
@@ -324,7 +324,12 @@ fn settings(work: &Work<'_>) -> Lines {
     put("reqs_per_event", &20);
     put("cas_enabled", &"yes");
     put("tcp_backlog", &1024);
-    put("binding_protocol", &"auto-negotiate");
+    let binding = match door.tongue {
+        Tongue::Unknown => "auto-negotiate",
+        Tongue::Text => "ascii",
+        Tongue::Binary => "binary",
+    };
+    put("binding_protocol", &binding);
     put("auth_enabled_sasl", &yes(door.asks_login));
     put("auth_enabled_ascii", &yes(door.asks_login));
     put("item_size_max", &door.item_size_max);
@@ -333,7 +338,7 @@ fn settings(work: &Work<'_>) -> Lines {
     put("slab_reassign", &"no");
     put("slab_automove", &0);
     put("slab_chunk_max", &door.item_size_max);
-    put("lru_crawler", &"no");
+    put("lru_crawler", &yes(door.is_crawling.get()));
     put("flush_enabled", &yes(door.allows.flush));
     put("dump_enabled", &yes(door.allows.dump));
     put("hash_algorithm", &"lycosa");

@@ -29,6 +29,7 @@ pub(super) fn look_again(shared: &Shared) {
     let is_attentive = shared.is_watchful.get()
         || shared.measures.get()
         || shared.pause.get().is_some()
+        || shared.busy.borrow().is_some()
         || !shared.stats.monitors.borrow().is_empty();
     shared.is_attentive.set(is_attentive);
 }

@@ -324,7 +324,7 @@ fn bitfield_as(call: &mut Call<'_>, reads_only: bool) -> Outcome {
             None => call.reply().null(),
             Some(number) => {
                 field.set(&mut value, number);
-                is_changed = true;
+                is_changed |= number != before;
                 call.reply().integer(if is_set { before } else { number });
             }
         }

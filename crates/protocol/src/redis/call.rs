@@ -214,8 +214,9 @@ impl<'a> Call<'a> {
         Reply { resp3: self.state.resp3.get(), out: self.out }
     }
 
+    /// The moment of the command, of its transaction or its script: within one of these no time goes by.
     pub(super) fn now_ms(&self) -> u64 {
-        self.database.environment().clock.wall_ns() / 1_000_000
+        self.database.moment_ms(self.context)
     }
 
     /// Continues in a fiber, if it does not run in one: it may take long.
@@ -313,7 +314,7 @@ impl<'a> Call<'a> {
             self.get(space, key)
         })?;
         let Some(row) = found else {
-            if self.shared.is_watchful.get() {
+            if self.shared.is_watchful.get() || self.shared.expires_on_sight.get() {
                 events::miss(self, key);
             }
             return Ok(None);

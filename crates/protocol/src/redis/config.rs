@@ -354,6 +354,7 @@ fn apply(call: &Call<'_>, name: &str, value: &str) {
     let unsigned = u64::try_from(number).unwrap_or(0);
     match canonical(name) {
         "maxmemory" => shared.maxmemory.set(unsigned),
+        "busy-reply-threshold" => shared.busy_after_ms.set(unsigned.max(1)),
         "tracking-table-max-keys" => {
             shared.tracked_keys_max.set(usize::try_from(unsigned).unwrap_or(usize::MAX));
             tracking::make_room(shared, 0);
@@ -442,7 +443,7 @@ pub(super) fn config(call: &mut Call<'_>) -> Outcome {
         call.reply().ok();
     } else if call.is_word(1, "resetstat") && call.args.len() == 2 {
         call.check_writer()?;
-        [&call.shared.hits, &call.shared.misses].iter().for_each(|counter| counter.set(0));
+        [&call.shared.hits, &call.shared.misses, &call.shared.freed].iter().for_each(|counter| counter.set(0));
         call.shared.stats.reset();
         attention::measure(call.shared);
         call.reply().ok();

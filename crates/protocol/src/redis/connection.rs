@@ -77,6 +77,8 @@ pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
     state.resp3.set(false);
     state.name.borrow_mut().clear();
     state.is_silent.set(false);
+    call.connection.log_out(&state.terms)?;
+    state.is_stranger.set(state.terms.asks_login);
     state.note_special(call.connection.must_log_in());
     call.reply().simple("RESET");
     Ok(())
@@ -200,7 +202,7 @@ pub(super) fn log_in(
     }
     if spec.name == "auth" {
         let (user, password): (&[u8], &[u8]) = match args {
-            [_, password] => (&state.default_user, password),
+            [_, password] => (state.terms.user.as_deref().unwrap_or_default().as_bytes(), password),
             [_, user, password] => (user, password),
             _ => return refuse(SYNTAX.into()),
         };

@@ -8,6 +8,7 @@ use super::shared::DATABASES;
 use database::{Key, ScanRequest};
 use runtime::fiber;
 use sha1::{Digest, Sha1};
+use std::rc::Rc;
 use storage::IteratorKind;
 use tuple::IndexId;
 use tuple::msgpack::Reader;
@@ -199,7 +200,15 @@ pub(super) fn debug(call: &mut Call<'_>) -> Outcome {
         }
         // Every acknowledged write is in the log, and what has expired is never seen: there is nothing to do for these.
         (b"reload" | b"loadaof" | b"jmap" | b"change-repl-id" | b"log" | b"pause-cron", _)
-        | (b"set-active-expire" | b"quicklist-packed-threshold" | b"replybuffer", 3..) => {
+        | (b"quicklist-packed-threshold" | b"replybuffer", 3..) => {
+            call.reply().ok();
+        }
+        (b"set-active-expire", 3) => {
+            let is_paused = call.is_word(2, "0");
+            let spaces = Rc::clone(&call.spaces);
+            let databases = (0..DATABASES).filter_map(|db| spaces.keys(db).ok());
+            databases.for_each(|space| call.database.pause_expiry(space, is_paused));
+            call.shared.expires_on_sight.set(is_paused);
             call.reply().ok();
         }
         // What a script does by it is checked at each command.

@@ -8,7 +8,7 @@ use super::resp::Parts;
 use super::shared::Shared;
 use super::state::{Queued, State};
 use super::table::{Flag, Spec, find};
-use super::{attention, leftovers, measure, tracking, transactions};
+use super::{attention, busy, leftovers, measure, tracking, transactions};
 use crate::connection::Connection;
 use database::{Context, Database, ErrorCode, Result};
 use runtime::fiber;
@@ -131,6 +131,11 @@ pub(super) fn serve(
         shared.stats.reject(spec);
         return refuse(connection, shared, TOO_MUCH);
     }
+    if shared.is_attentive.get()
+        && let Some(text) = busy::refusal(shared, spec, args)
+    {
+        return refuse_busy(connection, shared, state, spec, text);
+    }
     if spec.is(Flag::Login) {
         shared.stats.count(spec);
         if shared.is_attentive.get() {
@@ -166,6 +171,20 @@ pub(super) fn serve(
         return Ok(());
     }
     serve_here(connection, shared, state, spec, args)
+}
+
+/// Refuses a command while a script runs long.
+#[cold]
+fn refuse_busy(connection: &Connection, shared: &Shared, state: &State, spec: &'static Spec, text: &str) -> Result<()> {
+    shared.stats.reject(spec);
+    if spec.name == "exec" && state.multi.borrow().is_some() {
+        transactions::end(shared, state);
+        return refuse(connection, shared, &format!("EXECABORT Transaction discarded because of: {text}"));
+    }
+    if let Some(multi) = state.multi.borrow_mut().as_mut() {
+        multi.is_broken = true;
+    }
+    refuse(connection, shared, text)
 }
 
 /// Looks at a command before it runs, where somebody wants that. True: it is served later, or there.
@@ -281,7 +300,8 @@ fn finish(
     }
     let answered = answer(connection, state, context, out);
     if !events.is_empty() {
-        tracking::invalidate(shared, context.seen.get(), &events::changed(&events), state.id);
+        events::invalidate(shared, context.seen.get(), &events, state.id);
+        events::expire_missed(shared, connection.database(), &events);
     }
     answered
 }
@@ -490,7 +510,8 @@ pub(super) fn run_inside(call: &mut Call<'_>, spec: &'static Spec, args: &[&[u8]
         group: RefCell::default(),
     };
     if call.shared.is_watchful.get() && !call.is_script {
-        tracking::remember(call.shared, (call.connection, call.state), spec, args);
+        let keys = tracking::remember(call.shared, (call.connection, call.state), spec, args);
+        events::note_reread(&mut call.events.borrow_mut(), call.state.db.get(), &keys);
     }
     if call.shared.is_attentive.get() && !call.is_script {
         attention::feed(call.shared, (call.connection, call.state), spec, args, false);

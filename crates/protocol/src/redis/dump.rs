@@ -1,6 +1,8 @@
-//! `DUMP` and `RESTORE`: values as Redis writes them into its files. Here the plain forms are written; every form that Redis 7.0 writes is read, but streams.
+//! `DUMP` and `RESTORE`: values as Redis writes them into its files. Here the plain forms are written; every form that Redis 7.0 writes is read.
 //!
 //! Source: the description of Redis' RDB files, of listpacks, ziplists and intsets, and payloads of Redis 7.0.
+
+mod streams;
 
 use super::call::{Call, Entry, Head, Kind};
 use super::failure::{Failure, Outcome, SYNTAX};
@@ -15,7 +17,7 @@ const VERSION: u16 = 10;
 const VALUE_BYTES_MAX: usize = 512 << 20;
 
 pub(super) const WRONG: &str = "ERR DUMP payload version or checksum are wrong";
-const BAD: &str = "ERR Bad data format";
+pub(super) const BAD: &str = "ERR Bad data format";
 
 static CRC: [u64; 256] = {
     // CRC-64 by Jones, reflected.
@@ -65,6 +67,17 @@ fn write_length(out: &mut Vec<u8>, length: usize) {
     }
 }
 
+/// A number as lengths are written.
+pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {
+    match usize::try_from(number) {
+        Ok(length) if number <= u64::from(u32::MAX) => write_length(out, length),
+        _ => {
+            out.push(0x81);
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+}
+
 pub(super) fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     write_length(out, text.len());
     out.extend_from_slice(text);
@@ -100,7 +113,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    fn chunk<const N: usize>(&mut self) -> Outcome<[u8; N]> {
+    pub(super) fn chunk<const N: usize>(&mut self) -> Outcome<[u8; N]> {
         bad(self.take(N).and_then(|bytes| bytes.try_into().ok()))
     }
 
@@ -122,8 +135,12 @@ impl<'a> Reader<'a> {
         bad(usize::try_from(length).ok().filter(|length| *length <= VALUE_BYTES_MAX))
     }
 
+    pub(super) fn number(&mut self) -> Outcome<u64> {
+        Ok(self.length_or_form()?.map_err(|_| BAD)?)
+    }
+
     /// How many elements follow: each takes a byte at least.
-    fn count(&mut self) -> Outcome<usize> {
+    pub(super) fn count(&mut self) -> Outcome<usize> {
         let count = self.length()?;
         bad(Some(count).filter(|count| *count <= self.rest.len()))
     }
@@ -282,6 +299,7 @@ enum Value {
     Set(BTreeSet<Vec<u8>>),
     Hash(BTreeMap<Vec<u8>, Vec<u8>>),
     SortedSet(BTreeMap<Vec<u8>, f64>),
+    Stream(streams::Stream),
 }
 
 fn pairs(values: Vec<Vec<u8>>) -> Outcome<Vec<(Vec<u8>, Vec<u8>)>> {
@@ -372,7 +390,7 @@ fn read_value(body: &[u8]) -> Outcome<Value> {
             }
             Value::List(values)
         }
-        15 | 19 => return Err("ERR streams cannot be restored here".into()),
+        streams::OLD | streams::NOW => Value::Stream(streams::read(&mut reader, kind)?),
         _ => return Err(BAD.into()),
     };
     let is_empty = matches!(&value, Value::List(values) if values.is_empty());
@@ -390,9 +408,7 @@ fn write_value(call: &Call<'_>, entry: &Entry) -> Outcome<Vec<u8>> {
         Kind::Set => 2,
         Kind::Hash => 4,
         Kind::SortedSet => 5,
-        Kind::Stream => {
-            return Err("ERR streams cannot be dumped here: they are rows of the space redis_streams".into());
-        }
+        Kind::Stream => return streams::write(call, &head),
     };
     let mut out = vec![kind];
     write_length(&mut out, usize::try_from(head.count).unwrap_or(usize::MAX));
@@ -425,6 +441,7 @@ pub(super) fn dump(call: &mut Call<'_>) -> Outcome {
 fn build(call: &mut Call<'_>, value: &Value) -> Outcome<Head> {
     let (kind, count) = match value {
         Value::Text(_) => return Err(BAD.into()),
+        Value::Stream(stream) => return streams::build(call, stream),
         Value::List(values) => (Kind::List, values.len()),
         Value::Set(values) => (Kind::Set, values.len()),
         Value::Hash(values) => (Kind::Hash, values.len()),
@@ -433,7 +450,7 @@ fn build(call: &mut Call<'_>, value: &Value) -> Outcome<Head> {
     let head = Head { count: count as u64, ..call.new_head(kind) };
     // What each row has behind the number of its head.
     let rows: Vec<Vec<u8>> = match value {
-        Value::Text(_) => Vec::new(),
+        Value::Text(_) | Value::Stream(_) => Vec::new(),
         Value::List(values) => {
             let row = |(at, value): (usize, &Vec<u8>)| {
                 let mut row = Vec::new();

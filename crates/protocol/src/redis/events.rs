@@ -81,6 +81,20 @@ pub(super) struct Event {
     place: Place,
     /// None: nobody is told but those who keep its value.
     what: Option<(Class, &'static str)>,
+    reach: Reach,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// The key may have another value.
+    Changed,
+    /// The same, but the client that has changed it has read it since, in the same transaction.
+    Reread,
+    /// So may all keys.
+    All,
+    /// The key was looked for and is not there.
+    Missed,
 }
 
 /// The events of a command that has put the row of a key. Those of one key at a time that has two in its arguments are told apart by the key.
@@ -195,16 +209,28 @@ pub(super) fn note(call: &Call<'_>, key: &[u8], is_removed: bool) {
     let place = (call.db, key.to_vec());
     let mut events = call.events.borrow_mut();
     if wanted.is_empty() {
-        events.push(Event { place, what: None });
+        events.push(Event { place, what: None, reach: Reach::Changed });
         return;
     }
-    events.extend(wanted.into_iter().map(|what| Event { place: place.clone(), what: Some(what) }));
+    events.extend(wanted.into_iter().map(|what| Event {
+        place: place.clone(),
+        what: Some(what),
+        reach: Reach::Changed,
+    }));
 }
 
 /// Notes an event that the name of the command does not tell.
 pub(super) fn say(call: &Call<'_>, class: Class, event: &'static str, key: &[u8]) {
     if call.shared.is_watchful.get() {
-        call.events.borrow_mut().push(Event { place: (call.db, key.to_vec()), what: Some((class, event)) });
+        let place = (call.db, key.to_vec());
+        call.events.borrow_mut().push(Event { place, what: Some((class, event)), reach: Reach::Changed });
+    }
+}
+
+/// Notes that all keys may have other values.
+pub(super) fn note_all(call: &Call<'_>) {
+    if call.shared.is_watchful.get() {
+        call.events.borrow_mut().push(Event { place: (call.db, Vec::new()), what: None, reach: Reach::All });
     }
 }
 
@@ -212,9 +238,10 @@ pub(super) fn say(call: &Call<'_>, class: Class, event: &'static str, key: &[u8]
 #[cold]
 pub(super) fn miss(call: &Call<'_>, key: &[u8]) {
     let is_wanted = call.shared.notify.get() & Class::Miss as u32 != 0;
-    if is_wanted && call.args.first().and_then(|name| find(name)).is_some_and(|spec| spec.is(Flag::Read)) {
+    if call.args.first().and_then(|name| find(name)).is_some_and(|spec| spec.is(Flag::Read)) {
         let place = (call.db, key.to_vec());
-        call.events.borrow_mut().push(Event { place, what: Some((Class::Miss, "keymiss")) });
+        let what = is_wanted.then_some((Class::Miss, "keymiss"));
+        call.events.borrow_mut().push(Event { place, what, reach: Reach::Missed });
     }
 }
 
@@ -243,13 +270,56 @@ pub(super) fn publish_all(shared: &Shared, seen: Position, events: &[Event]) {
     }
 }
 
-/// The keys that were changed.
-pub(super) fn changed(events: &[Event]) -> Vec<tracking::Changed<'_>> {
-    let is_change = |event: &&Event| !matches!(event.what, Some((Class::Miss, _)));
+/// True if all keys may have other values.
+fn are_all(events: &[Event]) -> bool {
+    events.iter().any(|event| event.reach == Reach::All)
+}
+
+/// What was looked for and has expired goes now, as in Redis, and who wants to know hears of it: behind the answer, which did not show it any more.
+pub(super) fn expire_missed(shared: &Shared, database: &Rc<Database>, events: &[Event]) {
+    let mut missed = events.iter().filter(|event| event.reach == Reach::Missed).peekable();
+    if missed.peek().is_none() {
+        return;
+    }
+    // Whoever reads has it removed.
+    let context = database.admin_context();
+    let spaces = shared.spaces(database);
+    for event in missed {
+        let Ok(space) = spaces.keys(event.place.0) else { continue };
+        let mut key = vec![0x91];
+        tuple::msgpack::encode_str(&mut key, &event.place.1);
+        // If it cannot be done here (on disk it may have to wait) it is done in its time.
+        let _ = database.expire_row(&context, space, &key);
+    }
+}
+
+fn keys_of(events: &[Event], reach: Reach) -> Vec<tracking::Changed<'_>> {
+    let is_meant = |event: &&Event| event.reach == reach;
     let mut keys: Vec<tracking::Changed<'_>> =
-        events.iter().filter(is_change).map(|event| (event.place.0, event.place.1.as_slice())).collect();
+        events.iter().filter(is_meant).map(|event| (event.place.0, event.place.1.as_slice())).collect();
     keys.dedup();
     keys
+}
+
+/// Tells those who keep values what was changed.
+pub(super) fn invalidate(shared: &Shared, seen: Position, events: &[Event], origin: u64) {
+    if are_all(events) {
+        tracking::invalidate_all(shared, seen);
+    }
+    tracking::invalidate(shared, seen, &keys_of(events, Reach::Changed), origin);
+    let reread = keys_of(events, Reach::Reread);
+    if !reread.is_empty() {
+        tracking::invalidate_for_others(shared, seen, &reread, origin);
+    }
+}
+
+/// A command of a transaction is about to read keys: what the transaction has done to them before, its client knows then.
+#[cold]
+pub(super) fn note_reread(events: &mut [Event], db: usize, keys: &[&[u8]]) {
+    let is_known = |event: &&mut Event| {
+        event.reach == Reach::Changed && event.place.0 == db && keys.contains(&event.place.1.as_slice())
+    };
+    events.iter_mut().filter(is_known).for_each(|event| event.reach = Reach::Reread);
 }
 
 /// Notes whether anybody wants to know what happens to keys.

@@ -1,12 +1,13 @@
 //! `FUNCTION` and `FCALL`: libraries of functions are rows of the space `redis_functions` and outlive restarts.
 
+use super::busy;
 use super::call::Call;
 use super::dispatch::{TOO_MUCH, is_full};
 use super::dump;
 use super::failure::{Failure, Outcome};
 use super::glob;
 use super::reply::Reply;
-use super::scripts::{self, NOT_BUSY, Run, Says};
+use super::scripts::{self, Run, Says};
 use database::{Key, Operation, ScanRequest, ScriptFunction, Scripts, Space};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -300,16 +301,17 @@ fn describe(reply: &mut Reply<'_>, function: &ScriptFunction) {
 }
 
 fn statistics(call: &mut Call<'_>) -> Outcome {
+    busy::check_function(call.shared)?;
     refresh(call)?;
     let (libraries, functions) = {
         let libraries = call.shared.libraries.borrow();
         (libraries.by_name.len(), libraries.functions.len())
     };
+    let shared = Rc::clone(call.shared);
     let mut reply = call.reply();
     reply.map(2);
     reply.text("running_script");
-    // Who asks is served between scripts.
-    reply.null();
+    busy::describe(&mut reply, &shared.busy)?;
     reply.text("engines");
     reply.map(1);
     reply.text("LUA");
@@ -374,7 +376,7 @@ const HELP: &[&str] = &[
     "FLUSH [ASYNC|SYNC]",
     "    Removes all libraries.",
     "KILL",
-    "    Says that no function runs: the server ends by itself what runs too long.",
+    "    Ends the function that runs long, if it has not written.",
     "LIST [LIBRARYNAME pattern] [WITHCODE]",
     "    Returns libraries and their functions.",
     "LOAD [REPLACE] <code>",
@@ -382,7 +384,7 @@ const HELP: &[&str] = &[
     "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
     "    Makes the libraries of a payload.",
     "STATS",
-    "    Returns how many libraries and functions there are.",
+    "    Returns the function that runs long, and how many libraries and functions there are.",
     "HELP",
     "    Prints this help.",
 ];
@@ -414,7 +416,7 @@ pub(super) fn function(call: &mut Call<'_>) -> Outcome {
         }
         (b"list", _) => list(call)?,
         (b"stats", 2) => statistics(call)?,
-        (b"kill", 2) => return Err(NOT_BUSY.into()),
+        (b"kill", 2) => busy::kill(call, true)?,
         (b"help", 2) => scripts::help(call, HELP),
         (b"dump", 2) => {
             refresh(call)?;

@@ -417,7 +417,7 @@ pub(super) fn flushdb(call: &mut Call<'_>) -> Outcome {
     call.database.truncate(call.context, call.keys()?)?;
     call.left.borrow_mut().extend(heads);
     call.shared.wake_all(Some(call.db));
-    super::tracking::invalidate_all(call.shared, call.context.seen.get());
+    super::events::note_all(call);
     call.reply().ok();
     Ok(())
 }
@@ -439,7 +439,7 @@ pub(super) fn flushall(call: &mut Call<'_>) -> Outcome {
     }
     call.shared.leftovers.borrow_mut().clear();
     call.shared.wake_all(None);
-    super::tracking::invalidate_all(call.shared, call.context.seen.get());
+    super::events::note_all(call);
     call.reply().ok();
     Ok(())
 }
@@ -462,7 +462,7 @@ pub(super) fn swapdb(call: &mut Call<'_>) -> Outcome {
         crate::setup::set_up(call.database, include_str!("swap.lua"), &[&names[0], &names[1]])?;
         call.shared.wake_all(Some(a));
         call.shared.wake_all(Some(b));
-        super::tracking::invalidate_all(call.shared, call.context.seen.get());
+        super::events::note_all(call);
     }
     call.reply().ok();
     Ok(())

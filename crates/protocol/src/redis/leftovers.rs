@@ -14,6 +14,8 @@ use tuple::{IndexId, Tuple};
 
 /// Elements that are removed before others have their turn.
 const SLICE: u64 = 500;
+/// Keys of no more elements are not counted as `lazyfreed_objects`: Redis frees them at once.
+const FREED_AT_ONCE: u64 = 64;
 /// Interval between searches for elements whose key has expired.
 const SEARCH_NS: u64 = 60_000_000_000;
 
@@ -29,12 +31,16 @@ pub(super) fn add(shared: &Rc<Shared>, database: &Rc<Database>, heads: Vec<Head>
             loop {
                 let next = shared.leftovers.borrow_mut().pop_front();
                 let Some(head) = next else { break };
+                shared.is_freeing.set(true);
                 if let Err(error) = remove(&shared, &database, &context, &head) {
                     tracing::warn!(
                         "elements of a key of Redis' protocol that is gone stay until the next start: {error}"
                     );
                     shared.leftovers.borrow_mut().clear();
+                } else if head.count > FREED_AT_ONCE {
+                    shared.freed.set(shared.freed.get() + 1);
                 }
+                shared.is_freeing.set(false);
             }
             shared.is_clearing.set(false);
         });

@@ -6,6 +6,7 @@ mod acl;
 mod attention;
 mod bits;
 mod blocking;
+mod busy;
 mod call;
 mod commands;
 mod config;
@@ -67,14 +68,14 @@ const SPACES: &str = include_str!("spaces.lua");
 /// See the head of this file.
 pub struct Redis {
     shared: Rc<Shared>,
-    asks_login: bool,
-    default_user: Vec<u8>,
+    terms: Rc<Terms>,
 }
 
 /// Makes the doors of listeners, which share what all clients share.
 pub(crate) fn opener() -> Box<crate::door::OpenDoor> {
     let shared: Rc<Shared> = Rc::default();
     shared.tracked_keys_max.set(tracking::TABLE_KEYS_MAX);
+    shared.busy_after_ms.set(busy::THRESHOLD_MS);
     Box::new(move |database, terms| open(&shared, database, terms))
 }
 
@@ -89,11 +90,7 @@ fn open(shared: &Rc<Shared>, database: &Rc<Database>, terms: &Terms) -> Result<R
     leftovers::begin(shared, database)?;
     // Room for the key beside the value.
     database.take_rows_of(BULK_BYTES_MAX + (1 << 20));
-    Ok(Rc::new(Redis {
-        shared: Rc::clone(shared),
-        asks_login: terms.asks_login,
-        default_user: terms.user.clone().unwrap_or_default().into_bytes(),
-    }))
+    Ok(Rc::new(Redis { shared: Rc::clone(shared), terms: Rc::new(terms.clone()) }))
 }
 
 impl Door for Redis {
@@ -106,14 +103,10 @@ impl Door for Redis {
 
     fn greet(&self, database: &Database, _out: &mut Vec<u8>) -> Rc<State> {
         let begun_ns = database.environment().clock.monotonic_ns();
-        let state = State {
-            id: self.shared.next_connection(),
-            begun_ns,
-            default_user: self.default_user.clone(),
-            ..State::default()
-        };
-        state.is_special.set(self.asks_login);
-        state.is_stranger.set(self.asks_login);
+        let state =
+            State { id: self.shared.next_connection(), begun_ns, terms: Rc::clone(&self.terms), ..State::default() };
+        state.is_special.set(self.terms.asks_login);
+        state.is_stranger.set(self.terms.asks_login);
         Rc::new(state)
     }
 

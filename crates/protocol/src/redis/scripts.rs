@@ -2,6 +2,7 @@
 //! what it did before an error stands; what is ended by force is undone.
 
 use super::attention;
+use super::busy::{self, Busy};
 use super::call::{Call, Head};
 use super::dispatch::{TOO_MUCH, is_full, is_too_much, run_inside};
 use super::events::Event;
@@ -161,6 +162,7 @@ struct Commands {
     /// Of the script: it may choose another database without its client doing so.
     state: State,
     says: Says,
+    busy: Rc<Busy>,
     left: RefCell<Vec<Head>>,
     events: RefCell<Vec<Event>>,
     /// Keys that it has declared.
@@ -208,6 +210,9 @@ impl ScriptCommands for Commands {
         {
             return self.refuse(out, Some(spec), TOO_MUCH);
         }
+        if spec.is(Flag::Write) {
+            self.busy.writes.set(self.busy.writes.get() + 1);
+        }
         if self.shared.is_attentive.get() {
             attention::feed(&self.shared, (&self.connection, &self.state), spec, parts, true);
         }
@@ -254,6 +259,10 @@ impl ScriptCommands for Commands {
         }
     }
 
+    fn give_way(&self) -> Option<u64> {
+        self.busy.give_way(&self.shared)
+    }
+
     fn set_resp3(&self, resp3: bool) {
         self.state.resp3.set(resp3);
     }
@@ -298,6 +307,7 @@ pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
         shared: Rc::clone(call.shared),
         state,
         says: run.says,
+        busy: Busy::new(call, run.name),
         left: RefCell::default(),
         events: RefCell::default(),
         keys: if call.shared.is_watchful.get() {
@@ -310,10 +320,17 @@ pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
         last_error: RefCell::default(),
     });
     let resp3 = call.state.resp3.get();
-    let script = ScriptCall { name: run.name, keys: run.keys, arguments: run.arguments, resp3 };
+    let script = ScriptCall {
+        name: run.name,
+        keys: run.keys,
+        arguments: run.arguments,
+        resp3,
+        busy_after_ms: call.shared.busy_after_ms.get(),
+    };
     let start = call.out.len();
     let refusal = call.atomically(|call| {
         let ran = scripts.run(run.id, &script, Rc::clone(&commands) as Rc<dyn ScriptCommands>, call.out);
+        commands.busy.end(call.shared);
         if let Some(error) = commands.failure.take() {
             return Err(error.into());
         }
@@ -426,14 +443,12 @@ const HELP: &[&str] = &[
     "FLUSH [ASYNC|SYNC]",
     "    Empties the cache.",
     "KILL",
-    "    Says that no script runs: the server ends by itself what runs too long.",
+    "    Ends the script that runs long, if it has not written.",
     "LOAD <script>",
     "    Compiles a script and keeps it in the cache.",
     "HELP",
     "    Prints this help.",
 ];
-
-pub(super) const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
 
 /// Answers with lines of help.
 pub(super) fn help(call: &mut Call<'_>, lines: &[&str]) {
@@ -478,7 +493,7 @@ pub(super) fn script(call: &mut Call<'_>) -> Outcome {
             call.shared.scripts.borrow_mut().clear(&*scripts);
             call.reply().ok();
         }
-        (b"kill", 2) => return Err(NOT_BUSY.into()),
+        (b"kill", 2) => busy::kill(call, false)?,
         (b"debug", 3) => match call.is_word(2, "no") {
             true => call.reply().ok(),
             false => return Err("ERR there is no debugger for scripts".into()),

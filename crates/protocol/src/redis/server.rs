@@ -28,6 +28,9 @@ fn server_section(call: &Call<'_>) -> Vec<(String, String)> {
     let now_us = database.environment().clock.wall_ns() / 1000;
     pairs(&[
         ("redis_version", REDIS_VERSION.to_string()),
+        // As of a release, which no commit of Redis' is behind.
+        ("redis_git_sha1", "00000000".to_string()),
+        ("redis_git_dirty", "0".to_string()),
         ("lycosa_version", env!("CARGO_PKG_VERSION").to_string()),
         ("redis_mode", "standalone".to_string()),
         ("os", std::env::consts::OS.to_string()),
@@ -52,6 +55,7 @@ fn clients_section(call: &Call<'_>) -> Vec<(String, String)> {
 
 fn memory_section(call: &Call<'_>) -> Vec<(String, String)> {
     let (used, limit) = (call.database.arena().used() as u64, call.database.arena().limit() as u64);
+    let waiting = call.shared.leftovers.borrow().len() + usize::from(call.shared.is_freeing.get());
     pairs(&[
         ("used_memory", used.to_string()),
         ("used_memory_human", human(used)),
@@ -59,6 +63,8 @@ fn memory_section(call: &Call<'_>) -> Vec<(String, String)> {
         ("maxmemory_human", human(limit)),
         ("maxmemory_policy", "noeviction".to_string()),
         ("mem_allocator", "lycosa".to_string()),
+        ("lazyfree_pending_objects", waiting.to_string()),
+        ("lazyfreed_objects", call.shared.freed.get().to_string()),
         ("number_of_cached_scripts", call.shared.scripts.borrow().count().to_string()),
     ])
 }

@@ -145,6 +145,10 @@ pub(super) struct Shared {
     pub(super) leftovers: RefCell<VecDeque<Head>>,
     /// The fiber that removes them, while there are some.
     pub(super) is_clearing: Cell<bool>,
+    /// It removes those of a key right now.
+    pub(super) is_freeing: Cell<bool>,
+    /// Keys whose many elements it has removed.
+    pub(super) freed: Cell<u64>,
     /// The fiber that looks for elements without a key runs.
     pub(super) is_searching: Cell<bool>,
     /// Numbers of elements that are being put and have no key yet.
@@ -167,6 +171,8 @@ pub(super) struct Shared {
     pub(super) tracking: RefCell<super::tracking::Tracking>,
     /// Keys of those that are remembered; 0 for no bound.
     pub(super) tracked_keys_max: Cell<usize>,
+    /// `DEBUG SET-ACTIVE-EXPIRE 0`: what has expired goes when it is looked for.
+    pub(super) expires_on_sight: Cell<bool>,
     /// `DEBUG SET-DISABLE-DENY-SCRIPTS`: scripts may run what they may not.
     pub(super) allows_denied: Cell<bool>,
     pub(super) stats: super::measure::Stats,
@@ -178,6 +184,10 @@ pub(super) struct Shared {
     pub(super) pause: Cell<Option<super::attention::Pause>>,
     /// Clients that wait for its end.
     pub(super) paused: Cell<usize>,
+    /// After how many milliseconds a script does.
+    pub(super) busy_after_ms: Cell<u64>,
+    /// The script that runs long.
+    pub(super) busy: RefCell<Option<Rc<super::busy::Busy>>>,
     /// Something is looked at around every command: see `attention`.
     pub(super) is_attentive: Cell<bool>,
     /// Events are published, or clients keep values: what happens to keys is noted.
@@ -315,7 +325,7 @@ impl Shared {
     #[inline]
     pub(super) fn is_unobserved(&self) -> bool {
         let is_watched = self.has_observers.get() || self.is_watchful.get() || self.is_attentive.get();
-        !is_watched && !self.measures.get() && self.maxmemory.get() == 0
+        !is_watched && !self.measures.get() && self.maxmemory.get() == 0 && !self.expires_on_sight.get()
     }
 
     fn observe(&self) {

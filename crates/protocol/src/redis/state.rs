@@ -2,6 +2,7 @@
 
 use super::call::Head;
 use super::table::Spec;
+use crate::terms::Terms;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -63,8 +64,8 @@ pub struct State {
     pub(super) unblocked: Cell<Option<bool>>,
     /// The client sends no more: who waits for a key need not go on.
     pub(super) has_left: Cell<bool>,
-    /// Whose password `AUTH` without a name means: the one that the listener names.
-    pub(super) default_user: Vec<u8>,
+    /// Of the listener.
+    pub(super) terms: Rc<Terms>,
     /// Whether it may run a command has to be looked at: it must log in, or listens to channels.
     pub(super) is_special: Cell<bool>,
     /// Nobody has logged in where it is asked for: commands are short.

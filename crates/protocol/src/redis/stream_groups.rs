@@ -2,6 +2,7 @@
 //! and not acknowledged are rows of spaces of their own, found by the number of the stream's head.
 
 mod claims;
+pub(super) mod payload;
 
 use super::call::{Call, Head, Kind};
 use super::events::{self, Class};

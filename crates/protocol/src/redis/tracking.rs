@@ -115,6 +115,20 @@ impl Tracking {
         readers
     }
 
+    /// Forgets that a client has read a key. Returns in which database.
+    fn take_pair(&mut self, id: u64, key: &[u8]) -> Option<usize> {
+        let readers = self.keys.get_mut(key)?;
+        let db = readers.remove(&id)?;
+        let was_last = readers.is_empty();
+        self.items -= 1;
+        self.note_gone(id);
+        if was_last {
+            self.keys.remove(key);
+            self.bytes -= key.len();
+        }
+        Some(db)
+    }
+
     /// Counts a pair less.
     fn note_gone(&mut self, id: u64) {
         match self.clients.get_mut(&id).filter(|client| client.pairs > 0) {
@@ -342,6 +356,21 @@ pub(super) fn invalidate(shared: &Shared, seen: Position, keys: &[Changed<'_>], 
     }
 }
 
+/// The same of keys that the client which has changed them has read since.
+pub(super) fn invalidate_for_others(shared: &Shared, seen: Position, keys: &[Changed<'_>], origin: u64) {
+    let own: Vec<Option<usize>> = {
+        let mut tracking = shared.tracking.borrow_mut();
+        keys.iter().map(|(_, key)| tracking.take_pair(origin, key)).collect()
+    };
+    invalidate(shared, seen, keys, origin);
+    let mut tracking = shared.tracking.borrow_mut();
+    for ((_, key), db) in keys.iter().zip(own) {
+        if let Some(db) = db {
+            tracking.add(origin, db, key);
+        }
+    }
+}
+
 /// Everything may have changed.
 pub(super) fn invalidate_all(shared: &Shared, seen: Position) {
     let ids: Vec<u64> = {
@@ -365,14 +394,20 @@ pub(super) fn begin(shared: &Shared, id: u64, spec: &Spec) {
     };
 }
 
-/// A command is about to read keys: they are remembered with its client.
+/// A command is about to read keys: they are remembered with its client. Returns them.
 #[cold]
-pub(super) fn remember(shared: &Shared, (connection, state): (&Connection, &State), spec: &Spec, args: &[&[u8]]) {
+pub(super) fn remember<'a>(
+    shared: &Shared,
+    (connection, state): (&Connection, &State),
+    spec: &Spec,
+    args: &[&'a [u8]],
+) -> Vec<&'a [u8]> {
     if !spec.is(Flag::Read) || spec.family == "scripting" {
-        return;
+        return Vec::new();
     }
     let keys: Vec<&[u8]> = key_places(spec, args).into_iter().map(|place| args[place]).collect();
     remember_keys(shared, (connection, state), &keys);
+    keys
 }
 
 /// The same of the keys that a script has declared: it has read something.

@@ -327,7 +327,12 @@ impl Words {
                 // One moment for all that it reads.
                 ("consistent", "snapshot") => modes.isolation = Some(Isolation::Serializable),
                 ("read", _) if is_word => modes.isolation = Some(Isolation::ReadCommitted),
-                ("repeatable" | "serializable", _) => modes.isolation = Some(Isolation::Serializable),
+                ("repeatable", _) => {
+                    modes.isolation = Some(Isolation::Serializable);
+                    // Its second word is READ.
+                    self.at += 1;
+                }
+                ("serializable", _) => modes.isolation = Some(Isolation::Serializable),
                 _ => {}
             }
             self.at += 1;

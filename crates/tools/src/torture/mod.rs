@@ -65,6 +65,10 @@ pub(crate) enum DoorName {
     Memcached,
     /// Those of Tokyo Tyrant
     Tyrant,
+    /// That of PostgreSQL
+    Postgres,
+    /// That of MySQL
+    Mysql,
 }
 
 impl DoorName {
@@ -73,6 +77,8 @@ impl DoorName {
             DoorName::Redis => Door::Redis,
             DoorName::Memcached => Door::Memcached,
             DoorName::Tyrant => Door::Tyrant,
+            DoorName::Postgres => Door::Postgres,
+            DoorName::Mysql => Door::Mysql,
         }
     }
 }
@@ -162,7 +168,12 @@ pub fn run(options: &Options) -> Result<i32, String> {
             println!("{:12} {}", workload.name(), workload.about());
         }
         println!("with --door:");
-        for workload in trial::through_doors(&Doors::new(vec![Door::Redis])) {
+        let (redis, sql) = (Doors::new(vec![Door::Redis]), Doors::new(vec![Door::Postgres]));
+        let is_new = |workload: &Box<dyn trial::Workload>| {
+            trial::through_doors(&redis).iter().all(|other| other.name() != workload.name())
+        };
+        let of_sql = trial::through_doors(&sql).into_iter().filter(is_new);
+        for workload in trial::through_doors(&redis).into_iter().chain(of_sql) {
             println!("{:12} {}", workload.name(), workload.about());
         }
         return Ok(0);

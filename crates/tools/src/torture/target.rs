@@ -114,7 +114,8 @@ pub(super) fn listeners(doors: &Doors, engines: Engines) -> Vec<(Door, String)> 
         let (user, terms) = doors.terms(*door, engines, ADMIN.0);
         let user = user.map_or(String::new(), |user| format!("{user}@"));
         let terms: Vec<String> = terms.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        (*door, format!("{}://{user}127.0.0.1:0?{}", door.name(), terms.join("&")))
+        let terms = if terms.is_empty() { String::new() } else { format!("?{}", terms.join("&")) };
+        (*door, format!("{}://{user}127.0.0.1:0{terms}", door.name()))
     };
     doors.all().iter().map(listener).collect()
 }

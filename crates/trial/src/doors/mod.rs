@@ -1,24 +1,30 @@
-//! Operations in the words of the doors: Redis' protocol, those of memcached, those of Tokyo Tyrant.
+//! Operations in the words of the doors: Redis' protocol, those of memcached, those of Tokyo Tyrant, SQL by those of PostgreSQL and MySQL.
 //!
 //! [`Doors`] says where the doors of a run listen, so that all of them have the same rows. A [`Speaker`] is a connection to one door, over any stream of
 //! bytes, and performs an [`Ask`] after the other. Each door has a file with its words.
 //!
 //! ```text
-//! Ask --> redis.rs, memcached.rs, tyrant.rs --> bytes --> door --> bytes --> Outcome, the same for all doors
+//! Ask --> redis.rs, memcached.rs, tyrant.rs, sql.rs --> bytes --> door --> bytes --> Outcome, the same for all doors
 //! ```
 
 mod memcached;
 mod redis;
 mod speaker;
+mod sql;
+mod statement;
 mod tyrant;
 
 pub use speaker::Speaker;
+pub use statement::{Level, Lock, Statement};
 
 use crate::engines::Engines;
 use tuple::SpaceId;
 
 /// Stands for the spaces of doors where engines are mixed.
 const SPACES: SpaceId = SpaceId(3120);
+
+/// The space of doors of SQL that are by themselves: a table.
+const SQL_TABLE: &str = "trial_texts";
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +33,8 @@ pub enum Door {
     Redis,
     Memcached,
     Tyrant,
+    Postgres,
+    Mysql,
 }
 
 impl Door {
@@ -36,12 +44,20 @@ impl Door {
             Door::Redis => "redis",
             Door::Memcached => "memcached",
             Door::Tyrant => "tyrant",
+            Door::Postgres => "postgres",
+            Door::Mysql => "mysql",
         }
     }
 
     /// The door of a name.
     pub fn named(name: &str) -> Option<Self> {
-        [Door::Redis, Door::Memcached, Door::Tyrant].into_iter().find(|door| door.name() == name)
+        let all = [Door::Redis, Door::Memcached, Door::Tyrant, Door::Postgres, Door::Mysql];
+        all.into_iter().find(|door| door.name() == name)
+    }
+
+    /// It speaks SQL.
+    pub fn is_sql(self) -> bool {
+        matches!(self, Door::Postgres | Door::Mysql)
     }
 
     /// A value can be put where another one is and nowhere else, and where a certain one is.
@@ -57,9 +73,11 @@ pub struct Tongue {
     pub door: Door,
     /// Any number: it chooses one of the protocols.
     pub dialect: u64,
+    /// The space that all of the doors have their strings in.
+    pub space: &'static str,
 }
 
-/// The doors of a run, each once.
+/// The doors of a run, each once, those of SQL last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doors(Vec<Door>);
 
@@ -84,9 +102,22 @@ impl Doors {
         }
     }
 
+    /// All of them speak SQL: their table is made by nobody else.
+    pub(crate) fn are_sql(&self) -> bool {
+        self.0.first().is_some_and(|door| door.is_sql())
+    }
+
+    /// The engine of their space.
+    pub(crate) fn engine(engines: Engines) -> &'static str {
+        engines.of(SPACES)
+    }
+
     /// The space that all of them have their strings in.
     pub(crate) fn space(&self) -> &'static str {
-        self.0.first().map_or("", |door| door.name())
+        match self.0.first() {
+            Some(door) if door.is_sql() => SQL_TABLE,
+            first => first.map_or("", |door| door.name()),
+        }
     }
 
     /// What the address of a door's listener has behind it, and whom its connections act as, if the listener names anybody: `admin` is somebody with all
@@ -97,6 +128,10 @@ impl Doors {
         engines: Engines,
         admin: &'static str,
     ) -> (Option<&'static str>, Vec<(&'static str, &'static str)>) {
+        // Their table is made by another door, or by the setup.
+        if door.is_sql() {
+            return (Some(admin), Vec::new());
+        }
         if self.0.first() == Some(&door) {
             return (None, vec![("engine", engines.of(SPACES))]);
         }
@@ -109,7 +144,8 @@ impl Doors {
 
     /// How a client speaks.
     pub(crate) fn tongue(&self, client: usize) -> Tongue {
-        Tongue { door: self.0[client % self.0.len()], dialect: (client / self.0.len()) as u64 }
+        let (door, dialect) = (self.0[client % self.0.len()], (client / self.0.len()) as u64);
+        Tongue { door, dialect, space: self.space() }
     }
 }
 
@@ -174,6 +210,8 @@ pub enum Ask {
     Increment(u64, u64),
     /// One transaction. Its answer has that of each, nil for one that was refused by itself.
     Together(Vec<Ask>),
+    /// One transaction of SQL, a statement after the other. Its answer has that of each; false, if it was left.
+    Transact(Level, Vec<Statement>),
 }
 
 /// The key of a text of numbers.

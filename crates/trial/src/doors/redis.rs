@@ -98,7 +98,7 @@ fn words_of(ask: &Ask) -> Option<Vec<String>> {
         Ask::Put(key, value) => vec!["SADD".into(), set_key(*key), number(value)],
         Ask::Pick(key) => vec!["SPOP".into(), set_key(*key)],
         Ask::Increment(key, by) => vec!["INCRBY".into(), counter_key(*key), number(by)],
-        Ask::Swap(..) | Ask::Together(_) => return None,
+        Ask::Swap(..) | Ask::Together(_) | Ask::Transact(..) => return None,
     };
     Some(words)
 }

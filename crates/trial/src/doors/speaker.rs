@@ -1,6 +1,6 @@
 //! A connection to a door.
 
-use super::{Ask, Door, Tongue, memcached, redis, tyrant};
+use super::{Ask, Door, Tongue, memcached, redis, sql, tyrant};
 use crate::history::{Outcome, Refusal};
 use crate::value::Value;
 use std::io::{self, Read, Write};
@@ -11,6 +11,10 @@ const READ_BYTES: usize = 16 << 10;
 /// Numbers of errors, which the words of the protocols stand for.
 const WAL_IO: u32 = 40;
 const CONFLICT: u32 = 97;
+const DUPLICATE: u32 = 3;
+/// How texts of refusals begin that come from another transaction, in SQL: states of PostgreSQL, numbers of MySQL.
+const SQL_CONFLICTS: [&str; 6] = ["40001 ", "40P01 ", "55P03 ", "1213 ", "1205 ", "3572 "];
+const SQL_DUPLICATES: [&str; 2] = ["23505 ", "1062 "];
 
 /// Why there is no answer to a question.
 pub(super) enum Failure {
@@ -45,7 +49,8 @@ impl<S: Read + Write> Speaker<S> {
         let mut speaker = Speaker { stream, tongue, input: Vec::new(), used: 0 };
         let begun = match tongue.door {
             Door::Redis => redis::begin(&mut speaker),
-            _ => Ok(()),
+            Door::Postgres | Door::Mysql => sql::begin(&mut speaker),
+            Door::Memcached | Door::Tyrant => Ok(()),
         };
         begun.ok().map(|()| speaker)
     }
@@ -61,6 +66,7 @@ impl<S: Read + Write> Speaker<S> {
             Door::Redis => redis::perform(self, ask),
             Door::Memcached => memcached::perform(self, ask),
             Door::Tyrant => tyrant::perform(self, ask),
+            Door::Postgres | Door::Mysql => sql::perform(self, ask),
         };
         match answer {
             Ok(values) => Outcome::Done(Value::Array(values)),
@@ -69,6 +75,8 @@ impl<S: Read + Write> Speaker<S> {
                 let code = match () {
                     () if text.contains("write to disk") => WAL_IO,
                     () if text.contains("conflict") => CONFLICT,
+                    () if SQL_CONFLICTS.iter().any(|begin| text.starts_with(begin)) => CONFLICT,
+                    () if SQL_DUPLICATES.iter().any(|begin| text.starts_with(begin)) => DUPLICATE,
                     () => 0,
                 };
                 Outcome::Refused(Refusal { code, text })

@@ -42,8 +42,8 @@ impl Workload for Appends {
         clients_min(&self.0)
     }
 
-    fn setup(&self, _engines: Engines) -> Vec<Operation> {
-        vec![clear(&self.0)]
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
+        vec![clear(&self.0, engines)]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {
@@ -157,7 +157,8 @@ impl Client for Player {
     }
 
     fn next(&mut self) -> Operation {
-        if self.tongue.door == Door::Redis && self.dice.one_in(2) {
+        let has_transactions = self.tongue.door == Door::Redis || self.tongue.door.is_sql();
+        if has_transactions && self.dice.one_in(2) {
             let count = 1 + self.dice.below(STEPS);
             return Operation::Door(Ask::Together((0..count).map(|_| self.one()).collect()));
         }

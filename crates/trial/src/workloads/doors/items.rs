@@ -41,8 +41,8 @@ impl Workload for Items {
         clients_min(&self.0)
     }
 
-    fn setup(&self, _engines: Engines) -> Vec<Operation> {
-        vec![clear(&self.0)]
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
+        vec![clear(&self.0, engines)]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {
@@ -191,7 +191,7 @@ impl Client for Player {
         self.asked = (place == Place::Text).then_some(number);
         let can_compare = self.tongue.door.can_compare();
         let has_all = match self.tongue.door {
-            Door::Redis => true,
+            Door::Redis | Door::Postgres | Door::Mysql => true,
             Door::Memcached => self.tongue.dialect.is_multiple_of(3),
             Door::Tyrant => self.tongue.dialect % 3 != 2,
         };
@@ -205,7 +205,7 @@ impl Client for Player {
                 self.asked = None;
                 Ask::All(place, (0..ITEMS).collect())
             }
-            8 if self.tongue.door == Door::Redis && place == Place::Text => {
+            8 if (self.tongue.door == Door::Redis || self.tongue.door.is_sql()) && place == Place::Text => {
                 Ask::SetAll((0..ITEMS).map(|number| (number, self.unique.next())).collect())
             }
             9 if place != Place::Text && self.dice.one_in(4) => Ask::RemoveAll(place),

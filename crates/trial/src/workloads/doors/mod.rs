@@ -2,10 +2,13 @@
 
 mod appends;
 mod counters;
+mod families;
 mod items;
 mod queues;
+mod statements;
 
-use crate::doors::{Door, Doors};
+use crate::doors::{Door, Doors, Tongue};
+use crate::engines::Engines;
 use crate::history::Violation;
 use crate::operation::Operation;
 use crate::value::Value;
@@ -23,6 +26,10 @@ pub(super) fn all(doors: &Doors) -> Vec<Box<dyn Workload>> {
     if !tyrants || doors.only().is_some() {
         all.push(Box::new(counters::Counters(doors.clone())));
     }
+    if doors.are_sql() {
+        all.push(Box::new(statements::Statements(doors.clone())));
+        all.push(Box::new(families::Families(doors.clone())));
+    }
     if doors.only() == Some(Door::Redis) {
         all.push(Box::new(queues::Queues(doors.clone())));
     }
@@ -34,13 +41,37 @@ fn clients_min(doors: &Doors) -> usize {
     doors.all().len() * 3
 }
 
-/// Makes the spaces empty, which the listeners have made.
-fn clear(doors: &Doors) -> Operation {
+/// Makes the spaces empty, which the listeners have made; those of SQL are made here.
+fn clear(doors: &Doors, engines: Engines) -> Operation {
+    if doors.are_sql() {
+        let source = "local name, engine = ...\n\
+                      if box.space[name] ~= nil then box.space[name]:drop() end\n\
+                      local format = { { 'key', 'string' }, { 'value', 'string' } }\n\
+                      box.schema.space.create(name, { engine = engine, format = format })\n\
+                      box.space[name]:create_index('primary', { parts = { 'key' } })";
+        let arguments = vec![doors.space().into(), Doors::engine(engines).into()];
+        return Operation::Eval { source, arguments };
+    }
     let source = "local name = ...\n\
                   for _, space in pairs({ name, 'redis_hashes', 'redis_lists', 'redis_sets', 'redis_sorted_sets' }) do\n\
                       if box.space[space] ~= nil then box.space[space]:truncate() end\n\
                   end";
     Operation::Eval { source, arguments: vec![doors.space().into()] }
+}
+
+/// Drops spaces, the first one first.
+fn drop_spaces(names: &[&str]) -> Operation {
+    let source = "for _, name in ipairs({ ... }) do\n\
+                      if box.space[name] ~= nil then box.space[name]:drop() end\n\
+                  end";
+    Operation::Eval { source, arguments: names.iter().map(|name| (*name).into()).collect() }
+}
+
+/// How a client speaks: some of each door, and some of the binary protocol.
+fn tongue_or_binary(doors: &Doors, client: usize) -> Option<Tongue> {
+    let kinds = doors.all().len() + 1;
+    let round = client / kinds * doors.all().len();
+    (client % kinds < doors.all().len()).then(|| doors.tongue(round + client % kinds))
 }
 
 /// The rows of the doors' space whose keys begin so, as pairs of key and value; values that are no text are left out.

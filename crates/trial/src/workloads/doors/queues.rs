@@ -36,8 +36,8 @@ impl Workload for Queues {
         clients_min(&self.0)
     }
 
-    fn setup(&self, _engines: Engines) -> Vec<Operation> {
-        vec![clear(&self.0)]
+    fn setup(&self, engines: Engines) -> Vec<Operation> {
+        vec![clear(&self.0, engines)]
     }
 
     fn client(&self, number: usize, seed: u64) -> Box<dyn Client> {
