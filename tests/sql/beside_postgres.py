@@ -5,7 +5,7 @@
     beside_postgres.py --server ... --rival ... --file statements.sql
 
 A file has one statement a line; `#` begins a comment. Random statements are made of a seed: functions and operators of all types over literals and two tables.
-`--families` makes those in the manner of SQLite's sqllogictest files.
+`--families` makes those in the manner of SQLite's sqllogictest files, `--shapes` changes of tables and transactions.
 Errors are compared by their SQLSTATE. The exit status is 1 if an answer differs for no reason that `explained_postgres.txt` has.
 """
 

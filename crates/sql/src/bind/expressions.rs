@@ -397,7 +397,8 @@ impl Binder<'_> {
             let text = self.call("text_of", vec![bound, code])?;
             return self.cast_to(text, to, strictness);
         }
-        let is_new_text = to.base == Base::Text && (bound.ty.is_number() || bound.ty.is_moment());
+        let is_new_text =
+            to.base == Base::Text && (bound.ty.is_number() || bound.ty.is_moment() || bound.ty.base == Base::Json);
         let collation = match bound.collation {
             None if self.dialect == Dialect::Mysql && is_new_text => self.usual_collation(),
             collation => collation,
