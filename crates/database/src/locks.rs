@@ -445,7 +445,9 @@ impl Database {
     }
 
     fn owner_of_row(&self, space: &Space, row: &Tuple) -> Option<u64> {
-        row_key_of(space, row.data()).and_then(|(row, _)| self.locks.owner_of(&row))
+        let primary = space.index_def(IndexId::PRIMARY)?;
+        let key = ordered_key(&primary.key_def, row.data())?;
+        self.locks.owner_of(&(space.id, key.into()))
     }
 
     /// True if a row of any space is locked, so that a write may have to wait.

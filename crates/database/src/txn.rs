@@ -368,9 +368,13 @@ impl Database {
         let is_fresh = |txn: &Txn| {
             txn.forgets_reads() && txn.is_reader() && txn.reads.is_none() && !txn.is_suspended && txn.aborted.is_none()
         };
-        match context.txn.borrow_mut().as_mut().filter(|txn| is_fresh(txn)) {
-            Some(txn) => txn.options.forgets_reads = false,
-            None => return work(),
+        let is_begun = {
+            let mut txn = context.txn.borrow_mut();
+            let txn = txn.as_mut().filter(|txn| is_fresh(txn));
+            txn.map(|txn| txn.options.forgets_reads = false).is_some()
+        };
+        if !is_begun {
+            return work();
         }
         let done = work();
         if let Some(txn) = context.txn.borrow_mut().as_mut() {

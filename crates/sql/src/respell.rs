@@ -147,6 +147,8 @@ pub(crate) fn signs(tokens: &mut Vec<TokenWithSpan>) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
     use super::*;
     use crate::dialect::Dialect;
 

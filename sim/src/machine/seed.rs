@@ -692,8 +692,11 @@ impl<'a> Run<'a> {
         self.start()
     }
 
-    /// A run is there as long as anybody reads it.
+    /// A run is there as long as anybody reads it, and nothing panics.
     pub(super) fn check_reads(&mut self) {
+        if let Some(what) = watch::take_panic() {
+            self.fail("server", what);
+        }
         if let Some(what) = self.misread.take() {
             self.fail("reads", what);
         }

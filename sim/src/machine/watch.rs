@@ -18,7 +18,11 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 thread_local! {
     static WATCHED: RefCell<Option<Rc<Simulation>>> = const { RefCell::new(None) };
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
+
+/// How the line begins by which a fiber says that it panicked: its connection ends, and the server goes on.
+const FIBER_PANICKED: &str = "a fiber panicked: ";
 
 /// Runs `work` while the simulation is watched.
 pub(super) fn enter<T>(simulation: &Rc<Simulation>, work: impl FnOnce() -> T) -> T {
@@ -29,6 +33,7 @@ pub(super) fn enter<T>(simulation: &Rc<Simulation>, work: impl FnOnce() -> T) ->
         }
     }
     WATCHED.with(|watched| *watched.borrow_mut() = Some(Rc::clone(simulation)));
+    take_panic();
     let _leave = Leave;
     tracing::subscriber::with_default(ServerLog, work)
 }
@@ -43,6 +48,11 @@ fn with(look: impl FnOnce(&Simulation)) {
 /// A branch was reached.
 pub(super) fn count(branch: Branch) {
     with(|simulation| simulation.count(branch.name()));
+}
+
+/// What a fiber of the server has said that panicked since the last look.
+pub(super) fn take_panic() -> Option<String> {
+    PANIC.with(|panic| panic.borrow_mut().take())
 }
 
 /// The trace of the seed that runs on this thread: for those who see it panic.
@@ -82,6 +92,9 @@ impl Subscriber for ServerLog {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text::default();
         event.record(&mut text);
+        if text.0.starts_with(FIBER_PANICKED) {
+            PANIC.with(|panic| *panic.borrow_mut() = Some(text.0.clone()));
+        }
         branches_of(&text.0).into_iter().flatten().for_each(count);
         with(|simulation| simulation.note(5, || format!("server: {} {}", event.metadata().level(), text.0)));
     }
