@@ -339,6 +339,9 @@ fn what_is_told_comes_behind_the_answer() {
     }
     assert_eq!(redis.ask("mget k3 k2"), "*2|$1|v|_|");
     assert_eq!(next(&mut redis), ">2|$10|invalidate|*1|$2|k2|");
+    other.ask("set k2 v px 1");
+    while other.ask("del k2") != ":0|" {}
+    assert_eq!(other.ask("dbsize"), ":2|", "k3 and own");
     assert_eq!(other.ask("debug set-active-expire 1"), "+OK|");
     // Time stands still within a script.
     other.ask("debug set-disable-deny-scripts 1");

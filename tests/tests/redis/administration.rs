@@ -146,6 +146,13 @@ fn tracking_is_bounded() {
     assert_eq!(keeper.ask("client tracking on"), "+OK|");
     keeper.ask("mget a b c");
     assert!(writer.ask("info stats").contains("tracking_total_items:3"));
+    // A lower bound holds at once, however many keys are too many.
+    (0..250).for_each(|number| drop(keeper.ask(&format!("get many{number}"))));
+    assert_eq!(writer.ask("config set tracking-table-max-keys 1"), "+OK|");
+    while !writer.ask("info stats").contains("tracking_total_keys:1|") {}
+    let told = (0..252).filter(|_| keeper.answer().starts_with(b">2\r\n$10\r\ninvalidate")).count();
+    assert_eq!(told, 252);
+    assert_eq!(writer.ask("config set tracking-table-max-keys 1000000"), "+OK|");
     assert_eq!(keeper.ask("client tracking off"), "+OK|");
     let stats = writer.ask("info stats");
     assert!(stats.contains("tracking_total_items:0") && stats.contains("tracking_total_prefixes:0"), "{stats}");

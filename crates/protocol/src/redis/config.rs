@@ -357,7 +357,7 @@ fn apply(call: &Call<'_>, name: &str, value: &str) {
         "busy-reply-threshold" => shared.busy_after_ms.set(unsigned.max(1)),
         "tracking-table-max-keys" => {
             shared.tracked_keys_max.set(usize::try_from(unsigned).unwrap_or(usize::MAX));
-            tracking::make_room(shared, 0);
+            tracking::shrink(shared);
         }
         "slowlog-log-slower-than" => {
             shared.stats.slow_us.set(number);

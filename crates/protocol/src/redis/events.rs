@@ -234,15 +234,13 @@ pub(super) fn note_all(call: &Call<'_>) {
     }
 }
 
-/// A key that was asked for is not there.
+/// A key that was looked for is not there. Commands that read say so; what has expired goes whoever has looked for it.
 #[cold]
 pub(super) fn miss(call: &Call<'_>, key: &[u8]) {
-    let is_wanted = call.shared.notify.get() & Class::Miss as u32 != 0;
-    if call.args.first().and_then(|name| find(name)).is_some_and(|spec| spec.is(Flag::Read)) {
-        let place = (call.db, key.to_vec());
-        let what = is_wanted.then_some((Class::Miss, "keymiss"));
-        call.events.borrow_mut().push(Event { place, what, reach: Reach::Missed });
-    }
+    let reads = || call.args.first().and_then(|name| find(name)).is_some_and(|spec| spec.is(Flag::Read));
+    let is_wanted = call.shared.notify.get() & Class::Miss as u32 != 0 && reads();
+    let what = is_wanted.then_some((Class::Miss, "keymiss"));
+    call.events.borrow_mut().push(Event { place: (call.db, key.to_vec()), what, reach: Reach::Missed });
 }
 
 /// Publishes one event, if somebody wants its class.

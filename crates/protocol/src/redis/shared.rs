@@ -171,6 +171,8 @@ pub(super) struct Shared {
     pub(super) tracking: RefCell<super::tracking::Tracking>,
     /// Keys of those that are remembered; 0 for no bound.
     pub(super) tracked_keys_max: Cell<usize>,
+    /// A fiber has keys told of that are too many.
+    pub(super) is_shrinking: Cell<bool>,
     /// `DEBUG SET-ACTIVE-EXPIRE 0`: what has expired goes when it is looked for.
     pub(super) expires_on_sight: Cell<bool>,
     /// `DEBUG SET-DISABLE-DENY-SCRIPTS`: scripts may run what they may not.

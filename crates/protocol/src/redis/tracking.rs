@@ -18,6 +18,7 @@ use super::state::State;
 use super::table::{Flag, Spec};
 use crate::connection::Connection;
 use database::Privileges;
+use runtime::fiber;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::rc::{Rc, Weak};
@@ -445,6 +446,21 @@ pub(super) fn make_room(shared: &Shared, added: usize) {
         for (id, db) in readers {
             tell(shared, Position::default(), id, Some(&[(db, &key)]));
         }
+    }
+}
+
+/// The bound is another one: has those told of that are too many now, in slices.
+pub(super) fn shrink(shared: &Rc<Shared>) {
+    let is_full = |shared: &Shared| shared.tracking.borrow().is_full(shared.tracked_keys_max.get(), 0);
+    make_room(shared, 0);
+    if is_full(shared) && !shared.is_shrinking.replace(true) {
+        let shared = Rc::clone(shared);
+        fiber::spawn("redis tracking", move || {
+            while is_full(&shared) && fiber::yield_now() != fiber::Wake::Cancelled {
+                make_room(&shared, 0);
+            }
+            shared.is_shrinking.set(false);
+        });
     }
 }
 
