@@ -594,7 +594,7 @@ fn what_tools_read_is_there() {
     let piped = talk.ask("mg nobody v\r\nlru_crawler metadump all\r\n");
     assert_eq!(piped, "EN\r\nERROR cannot pipeline other commands before metadump\r\n");
     for (said, shown) in [("enable", "yes"), ("disable", "no")] {
-        assert_eq!(talk.ask(&format!("lru_crawler {said}\r\n")), "OK\r\n");
+        assert_eq!(talk.ask(format!("lru_crawler {said}\r\n")), "OK\r\n");
         assert!(talk.ask("stats settings\r\n").contains(&format!("STAT lru_crawler {shown}\r\n")));
     }
     let slabs = talk.ask("stats slabs\r\n");

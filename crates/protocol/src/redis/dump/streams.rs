@@ -100,7 +100,8 @@ pub(super) fn read(reader: &mut Reader<'_>, form: u8) -> Outcome<Stream> {
     let (mut added, mut removed) = (count, MIN);
     if form == NOW {
         // The number of the first entry is known from the entries.
-        (reader.number()?, reader.number()?);
+        reader.number()?;
+        reader.number()?;
         removed = (reader.number()?, reader.number()?);
         added = reader.number()?;
     }
@@ -326,9 +327,7 @@ mod tests {
     fn a_stream_of_redis_is_read() {
         let payload = include_bytes!("stream-7.0.15.bin");
         let body = super::super::unseal(payload).ok().unwrap_or_default();
-        let super::super::Value::Stream(stream) = super::super::read_value(body).ok().expect("a stream") else {
-            panic!("no stream")
-        };
+        let Ok(super::super::Value::Stream(stream)) = super::super::read_value(body) else { panic!("no stream") };
         let texts = |a: &[u8], b: &[u8]| vec![a.to_vec(), b.to_vec()];
         assert_eq!(stream.entries, [((1, 1), texts(b"a", b"b")), ((2, 0), texts(b"a", b"5"))]);
         assert_eq!((stream.last, stream.added, stream.removed), ((2, 0), 2, MIN));
