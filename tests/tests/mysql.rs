@@ -589,7 +589,7 @@ fn accounts_are_managed_by_statements() {
         "insert into ua (v) values (1)",
         "create table x (a int primary key)",
         "create user z",
-        "grant select on ua to adder",
+        "grant select on ua to reader",
     ]) {
         assert!(reader.ask(sql).starts_with("1142"), "{sql}");
     }
