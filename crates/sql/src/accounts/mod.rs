@@ -38,6 +38,8 @@ enum Change {
         name: String,
         is_role: bool,
         if_absent: bool,
+        /// What else is said of one that is new.
+        then: Vec<Change>,
     },
     /// None: it has none any more, and nobody enters by it.
     Password {

@@ -94,7 +94,7 @@ impl Work<'_> {
     fn change(&self, change: &Change) -> Result<()> {
         let own = &mut String::new();
         match change {
-            Change::Create { name, is_role, if_absent } => {
+            Change::Create { name, is_role, if_absent, then } => {
                 if self.database.catalog.user_by_name(name).is_some() {
                     if *if_absent {
                         return Ok(());
@@ -105,7 +105,8 @@ impl Work<'_> {
                     };
                     return Err(Error::new(Condition::DuplicateAccount, what));
                 }
-                self.call(if *is_role { "create_role" } else { "create_user" }, &[name])
+                self.call(if *is_role { "create_role" } else { "create_user" }, &[name])?;
+                then.iter().try_for_each(|change| self.change(change))
             }
             Change::Password { who, password, if_there } => {
                 let name = self.name(who, own);

@@ -177,8 +177,9 @@ impl Words {
         if self.is_mysql() {
             let is_role = kind == "role";
             for (name, options) in self.several(|words| Ok((words.named()?, words.options(is_role)?)))? {
-                changes.push(Change::Create { name: name.clone(), is_role, if_absent });
-                alter(&mut changes, Who::Named(name), options, false);
+                let mut then = Vec::new();
+                alter(&mut then, Who::Named(name.clone()), options, false);
+                changes.push(Change::Create { name, is_role, if_absent, then });
             }
             return Ok((if is_role { "CREATE ROLE" } else { "CREATE USER" }, changes));
         }
@@ -188,8 +189,9 @@ impl Words {
         if is_role && options.password.as_ref().is_some_and(Option::is_some) {
             return Err(Error::unsupported("a password of a role without LOGIN"));
         }
-        changes.push(Change::Create { name: name.clone(), is_role, if_absent });
-        alter(&mut changes, Who::Named(name), Options { login: None, ..options }, false);
+        let mut then = Vec::new();
+        alter(&mut then, Who::Named(name.clone()), Options { login: None, ..options }, false);
+        changes.push(Change::Create { name, is_role, if_absent, then });
         Ok(("CREATE ROLE", changes))
     }
 
