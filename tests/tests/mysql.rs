@@ -621,11 +621,14 @@ fn accounts_are_managed_by_statements() {
     assert_eq!(wp.ask("insert into posts (t) values ('hello')"), "ok 1 1");
     assert!(wp.ask("grant all on *.* to wp").starts_with("1142"));
     assert!(wp.ask("delete from _priv").starts_with("1142"));
+    assert!(wp.ask("delete from _sha2").starts_with("1142"), "who changes what proves a password enters as others");
     assert!(boss.ask("drop user wp").starts_with("1451"), "its tables would go with it");
     assert_eq!(boss.ask("drop table posts"), "ok 0 0");
     assert_eq!(boss.ask("drop user wp, reader"), "ok 0 0");
     assert_eq!(boss.ask("revoke all privileges, grant option from adder"), "ok 0 0");
     assert!(adder.ask("select * from ua").starts_with("1142"));
+    assert_eq!(boss.ask("alter user adder account lock"), "ok 0 0");
+    assert_eq!(boss.ask("alter user adder account unlock"), "ok 0 0");
     assert_eq!(boss.ask("alter user adder account lock"), "ok 0 0");
     let mut locked = Mysql::open(&mut rig);
     let proof = wire::scramble(b"a", &locked.salt.clone());

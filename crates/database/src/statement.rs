@@ -97,11 +97,20 @@ impl Operation<'_> {
     }
 }
 
-/// True for the spaces that say what passwords are proved by: a right on all spaces is none to read them.
-fn keeps_secrets(space: &Space) -> bool {
-    space.id == alter::USER_ID
-        || space.owner() == crate::session::ADMIN && matches!(space.name().as_str(), "_scram" | "_sha2")
+/// Rights on a space that do not come from one on all spaces, nor on everything but for an administrator: none to read the hashes of passwords, none at all
+/// to what passwords are proved by, since who changes that enters as somebody else.
+fn rights_by_name_only(space: &Space, rights: &crate::access::Rights) -> u32 {
+    let is_admins = rights.universe & ALL_RIGHTS == ALL_RIGHTS;
+    match space.owner() == crate::session::ADMIN && matches!(space.name().as_str(), "_scram" | "_sha2") {
+        _ if is_admins => 0,
+        true => u32::MAX,
+        false if space.id == alter::USER_ID && rights.universe & Privileges::READ == 0 => Privileges::READ,
+        false => 0,
+    }
 }
+
+/// All that can be granted on everything: what the role `super` has.
+const ALL_RIGHTS: u32 = 0x1fff;
 
 /// What came of the short way.
 enum Alone {
@@ -149,23 +158,19 @@ impl Database {
     fn look_at_rights(&self, context: &Context, space: &Space, wanted: u32) -> Result<()> {
         let rights = context.rights(&self.catalog);
         let mut privileges = rights.on(ObjectType::Space, space.id.0);
-        if keeps_secrets(space) {
-            // Who may read all spaces may not read what passwords are proved by.
-            let named = rights.universe | rights.on_object(ObjectType::Space, space.id.0);
-            privileges &= named | !Privileges::READ;
-        }
+        let by_name_only = rights_by_name_only(space, &rights);
+        privileges &= !by_name_only | rights.on_object(ObjectType::Space, space.id.0);
         if rights.universe & Privileges::USAGE != 0 {
             let (version, user) = (self.catalog.access_version(), context.user(&self.catalog));
             space.granted.set(Granted { version, user, privileges });
         }
+        let user = context.user(&self.catalog);
+        let missing = wanted & by_name_only & !privileges;
+        if missing != 0 && user != crate::session::ADMIN && user != space.owner() {
+            return Err(access::denied(missing, ObjectType::Space, &space.name(), &self.catalog.user_name(user)));
+        }
         if rights.universe & (wanted | Privileges::USAGE) == wanted | Privileges::USAGE {
             return Ok(());
-        }
-        let user = context.user(&self.catalog);
-        let is_secret = wanted & !privileges & rights.on(ObjectType::Space, space.id.0) != 0;
-        if is_secret && user != crate::session::ADMIN && user != space.owner() {
-            let name = self.catalog.user_name(user);
-            return Err(access::denied(Privileges::READ, ObjectType::Space, &space.name(), &name));
         }
         access::check(
             &rights,

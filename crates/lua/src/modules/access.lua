@@ -441,8 +441,13 @@ end
 local holders = { user = user, role = role }
 local verbs = {
     create_user = user.create, create_role = role.create, drop_user = user.drop, drop_role = role.drop,
-    password = user.passwd, own_password = user.passwd, enable = user.enable, disable = user.disable,
+    password = user.passwd, own_password = user.passwd, disable = user.disable,
 }
+
+function verbs.enable(name, grantor)
+    local options = { if_not_exists = true, grantor = grantor ~= '' and grantor or nil }
+    user.grant(name, 'session,usage', 'universe', nil, options)
+end
 
 function verbs.no_password(name)
     local id = grantee_id(name, 'user')

@@ -117,7 +117,7 @@ pub(crate) fn shown_grants(database: &Database, id: database::UserId, schema: &s
                 shown.push(format!("GRANT {} ON {}.* TO {to}", shown_rights(grant.privileges), quoted(schema)));
             }
             (ObjectType::Space, Some(space)) => {
-                if let Some(space) = catalog.spaces().iter().find(|known| known.id.0 == space && !known.is_system()) {
+                if let Some(space) = database.space(tuple::SpaceId(space)).ok().filter(|known| !known.is_system()) {
                     let on = format!("{}.{}", quoted(schema), quoted(&space.name()));
                     shown.push(format!("GRANT {} ON {on} TO {to}", shown_rights(grant.privileges)));
                 }

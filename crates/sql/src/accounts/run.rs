@@ -137,7 +137,7 @@ impl Work<'_> {
                 if self.is_role(name)? {
                     return Err(Error::unsupported("LOGIN of a role that was made without it"));
                 }
-                self.call(if *may { "enable" } else { "disable" }, &[name])
+                self.call(if *may { "enable" } else { "disable" }, &[name, self.grantor()])
             }
             Change::Drop { name, is_role, if_there } => {
                 let Some(known) = self.database.catalog.user_by_name(name) else {

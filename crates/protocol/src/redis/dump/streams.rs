@@ -27,6 +27,8 @@ const SAME_FIELDS: u64 = 2;
 /// Entries and bytes of a node that is written, as Redis has them unless it is told otherwise.
 const NODE_ENTRIES: usize = 100;
 const NODE_BYTES: usize = 4096;
+/// Bytes of names of fields that entries of one payload share.
+const SHARED_BYTES_MAX: usize = 256 << 20;
 
 /// An entry: its number, and fields and values by turns.
 type Entry = (Id, Vec<Vec<u8>>);
@@ -53,14 +55,15 @@ fn whole(text: &[u8]) -> Outcome<i64> {
     bad(std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()))
 }
 
-/// The entries of a node that are not removed.
-fn read_node(first: Id, node: &[u8], entries: &mut Vec<Entry>) -> Outcome {
+/// The entries of a node that are not removed. `shared`: how many more bytes of names its entries may share, each of which gets them.
+fn read_node(first: Id, node: &[u8], entries: &mut Vec<Entry>, shared: &mut usize) -> Outcome {
     let values = listpack(node)?;
     let mut values = values.into_iter();
     let mut next = || bad(values.next());
     let (count, removed) = (whole(&next()?)?, whole(&next()?)?);
     let field_count = whole(&next()?)?;
     let fields: Vec<Vec<u8>> = (0..field_count).map(|_| next()).collect::<Outcome<_>>()?;
+    let names = fields.iter().map(Vec::len).sum::<usize>();
     if whole(&next()?)? != 0 || count < 0 || removed < 0 {
         return Err(BAD.into());
     }
@@ -69,6 +72,7 @@ fn read_node(first: Id, node: &[u8], entries: &mut Vec<Entry>) -> Outcome {
         let id = (first.0.wrapping_add_signed(whole(&next()?)?), first.1.wrapping_add_signed(whole(&next()?)?));
         let mut pairs = Vec::new();
         if flags & SAME_FIELDS != 0 {
+            *shared = bad(shared.checked_sub(names))?;
             for field in &fields {
                 pairs.push(field.clone());
                 pairs.push(next()?);
@@ -90,10 +94,10 @@ fn read_node(first: Id, node: &[u8], entries: &mut Vec<Entry>) -> Outcome {
 }
 
 pub(super) fn read(reader: &mut Reader<'_>, form: u8) -> Outcome<Stream> {
-    let mut entries = Vec::new();
+    let (mut entries, mut shared) = (Vec::new(), SHARED_BYTES_MAX);
     for _ in 0..reader.count()? {
         let first = bad(id_of(&reader.text()?))?;
-        read_node(first, &reader.text()?, &mut entries)?;
+        read_node(first, &reader.text()?, &mut entries, &mut shared)?;
     }
     let count = reader.number()?;
     let last = (reader.number()?, reader.number()?);
@@ -310,16 +314,16 @@ mod tests {
         assert_eq!(id_of(&reader.text().ok().unwrap_or_default()), Some((5, 1)));
         let body = reader.text().ok().unwrap_or_default();
         let mut read = Vec::new();
-        assert!(read_node((5, 1), &body, &mut read).is_ok());
+        assert!(read_node((5, 1), &body, &mut read, &mut 1000).is_ok());
         assert_eq!(read, entries);
         for at in 0..body.len() {
-            let _ = read_node((5, 1), &body[..at], &mut Vec::new());
+            let _ = read_node((5, 1), &body[..at], &mut Vec::new(), &mut 1000);
             let mut damaged = body.clone();
             damaged[at] ^= 0x41;
-            let _ = read_node((5, 1), &damaged, &mut Vec::new());
+            let _ = read_node((5, 1), &damaged, &mut Vec::new(), &mut 1000);
         }
         // The same once more is not behind what is there.
-        assert!(read_node((5, 1), &body, &mut read).is_err());
+        assert!(read_node((5, 1), &body, &mut read, &mut 1000).is_err());
     }
 
     /// Of Redis 7.0.15: XADD s 1-1 a b, XADD s 2-0 a 5, XGROUP CREATE s g 0, XREADGROUP GROUP g c COUNT 1 STREAMS s >.

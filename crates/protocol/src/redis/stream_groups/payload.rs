@@ -6,7 +6,7 @@ use super::super::failure::Outcome;
 use super::super::streams::{Id, MAX, MIN};
 use super::OfGroups;
 use super::{Group, Pending, all, consumers, distance, pending, prefix, put, put_pending};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tuple::msgpack;
 
 /// What stands for a number of entries that is not known.
@@ -41,11 +41,12 @@ fn read_group(reader: &mut Reader<'_>, says_read: bool) -> Outcome<GroupValue> {
             return Err(BAD.into());
         }
     }
+    let mut names = BTreeSet::new();
     let mut group = GroupValue { name, last, read, consumers: Vec::new(), pending: BTreeMap::new() };
     for _ in 0..reader.count()? {
         let consumer = reader.text()?;
         let seen = u64::from_le_bytes(reader.chunk()?);
-        if group.consumers.iter().any(|(known, _)| *known == consumer) {
+        if !names.insert(consumer.clone()) {
             return Err(BAD.into());
         }
         for _ in 0..reader.count()? {
@@ -61,10 +62,10 @@ fn read_group(reader: &mut Reader<'_>, says_read: bool) -> Outcome<GroupValue> {
 
 /// Reads the groups. `says_read`: the form says how many entries each was given.
 pub(in super::super) fn read(reader: &mut Reader<'_>, says_read: bool) -> Outcome<Vec<GroupValue>> {
-    let mut groups: Vec<GroupValue> = Vec::new();
+    let (mut groups, mut names) = (Vec::new(), BTreeSet::new());
     for _ in 0..reader.count()? {
         let group = read_group(reader, says_read)?;
-        if groups.iter().any(|known| known.name == group.name) {
+        if !names.insert(group.name.clone()) {
             return Err(BAD.into());
         }
         groups.push(group);
@@ -116,14 +117,16 @@ pub(in super::super) fn write(call: &Call<'_>, head: &Head, out: &mut Vec<u8>) -
             out.extend_from_slice(&one.delivered.to_le_bytes());
             write_number(out, one.times);
         }
+        let mut of_consumers: BTreeMap<&[u8], Vec<Id>> = BTreeMap::new();
+        waiting.iter().for_each(|one| of_consumers.entry(&one.consumer).or_default().push(one.id));
         let names = consumers(call, head, &group.name)?;
         write_number(out, names.len() as u64);
         for (name, seen) in names {
             write_text(out, &name);
             out.extend_from_slice(&seen.to_le_bytes());
-            let own: Vec<&Pending> = waiting.iter().filter(|pending| pending.consumer == name).collect();
+            let own = of_consumers.remove(name.as_slice()).unwrap_or_default();
             write_number(out, own.len() as u64);
-            own.into_iter().for_each(|pending| write_id(out, pending.id));
+            own.into_iter().for_each(|id| write_id(out, id));
         }
     }
     Ok(())
