@@ -382,35 +382,6 @@ impl Ddl<'_> {
         known.map(|collation| collation.id())
     }
 
-    /// Errors: the default is no value of the column.
-    fn check_default(&self, column: &NewColumn) -> Result<()> {
-        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
-        let Some(text) = column.default.as_deref() else { return Ok(()) };
-        let is_number =
-            text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        let literal =
-            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
-        let choices = crate::mysql::assign::Choices::of(&column.declared);
-        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
-            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
-        }
-        let Some(text) = literal.filter(|_| !column.declared.contains('(') || column.ty.base != Base::Text) else {
-            return Ok(());
-        };
-        let assigned = crate::mysql::assign::Assigned {
-            column: column.name.clone(),
-            to: column.ty,
-            choices: None,
-            is_lenient: false,
-            value: crate::expr::Expr::Const(Value::Null),
-        };
-        let value = match is_number.then(|| text.parse::<tuple::decimal::Decimal>().ok()).flatten() {
-            Some(number) => Value::decimal(number),
-            None => Value::text(text),
-        };
-        assigned.taken(&value).map(drop).map_err(|_| refused())
-    }
-
     fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
         let options = match &create.table_options {
             ast::CreateTableOptions::None => return Ok("memtx"),
@@ -507,6 +478,7 @@ impl Ddl<'_> {
             // Text is compared without regard to case, if nothing else is said.
             new.collation = self.collation_of("utf8mb4_0900_ai_ci");
         }
+        new.collation = new.collation.or(self.order_of_documents(ty));
         let is_serial = declared.to_ascii_lowercase().contains("serial");
         let mut keys = ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial };
         new.is_nullable = !is_serial;
@@ -774,11 +746,14 @@ impl Ddl<'_> {
         {
             return Err(Error::unsupported("an index of arrays"));
         }
-        let is_taken = self.dialect == Dialect::Mysql
+        let is_taken = self.dialect != Dialect::Tarantool
             && u32::try_from(space_id)
                 .ok()
                 .and_then(|id| self.database.catalog.space(SpaceId(id)))
-                .is_some_and(|space| space.indexes().iter().any(|known| known.name.eq_ignore_ascii_case(name)));
+                .is_some_and(|space| space.indexes().iter().any(|known| self.dialect.is_same(&known.name, name)));
+        if is_taken && self.dialect == Dialect::Postgres {
+            return Err(Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists")));
+        }
         if is_taken {
             return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
         }

@@ -134,10 +134,6 @@ impl Ddl<'_> {
         let at = self.column_at(table, &self.dialect.fold(old))?;
         let mut declared = Declared::default();
         let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
-            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
-            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
-        }
         let mut shape = self.shape_of(table)?;
         let before = table.columns[at].name.clone();
         let is_renamed = before != column.name;
@@ -149,12 +145,28 @@ impl Ddl<'_> {
             let what = format!("Duplicate column name '{}'", column.name);
             return Err(Error::new(Condition::DuplicateColumn, what));
         }
+        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
+            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
+            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
+        }
         if is_renamed {
             shape.checks = self.renamed_checks(table, &before, &column.name)?;
         }
         let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
         column.is_nullable &= !is_key;
-        let text = format!("`{}`", before.replace('`', "``"));
+        let quoted = format!("`{}`", before.replace('`', "``"));
+        let known = &table.columns[at];
+        let choices = known.raw_declared.as_deref().and_then(crate::mysql::assign::Choices::of);
+        let text = match choices.filter(|choices| column.ty.is_number() && !choices.is_set()) {
+            // The number of the word among those that the column allowed.
+            Some(choices) => {
+                let words =
+                    choices.words().iter().map(|word| format!("'{}'", word.replace('\'', "''").replace('\\', "\\\\")));
+                format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
+            }
+            None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
+            None => quoted,
+        };
         let source = crate::alter::Source::Expression(Some(text), Some(at));
         let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
         match (keys.is_generated, shape.generated == Some(at)) {
@@ -190,6 +202,14 @@ impl Ddl<'_> {
         let at = self.column_at(table, name)?;
         let mut shape = self.shape_of(table)?;
         match operation {
+            Op::SetDefault { value }
+                if self.dialect == Dialect::Mysql
+                    && !table.columns[at].is_nullable
+                    && value.to_string().eq_ignore_ascii_case("null") =>
+            {
+                let what = format!("Invalid default value for '{}'", table.columns[at].name);
+                Err(Error::new(Condition::InvalidDefault, what))
+            }
             Op::SetDefault { value } => self.put_default(table, at, Some(value.to_string())),
             Op::DropDefault => self.put_default(table, at, None),
             Op::SetNotNull | Op::DropNotNull => {
@@ -241,13 +261,23 @@ impl Ddl<'_> {
                     let hint = format!("You might need to specify \"USING {name}::{ty}\".");
                     return Err(Error::new(Condition::TypeMismatch, what).hint(hint));
                 }
+                let has_default =
+                    table.columns[at].default.as_ref().is_some_and(|text| !text.eq_ignore_ascii_case("null"));
+                if self.dialect == Dialect::Postgres && has_default && !is_automatic {
+                    let what = format!("default for column \"{name}\" cannot be cast automatically to type {ty}");
+                    return Err(Error::new(Condition::TypeMismatch, what));
+                }
                 let is_kept = old.base == ty.base || old.is_integer() && ty.is_integer();
                 if self.dialect == Dialect::Postgres && !is_kept && self.is_in_foreign_key(table, at) {
                     let what = format!("a foreign key constraint of column \"{name}\" cannot be implemented");
                     return Err(Error::new(Condition::TypeMismatch, what));
                 }
+                let collation = self.order_of_documents(ty);
                 let column = &mut shape.columns[at];
                 (column.ty, column.declared) = (ty, data_type.to_string());
+                if old.base == Base::Json || collation.is_some() {
+                    column.collation = collation;
+                }
                 let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
                 let text = using.as_ref().map_or(quoted, ToString::to_string);
                 shape.formats[at] = None;
@@ -373,5 +403,57 @@ impl Ddl<'_> {
             true => Ok(()),
             false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
         }
+    }
+
+    /// Errors: the default is no value of the column.
+    pub(super) fn check_default(&self, column: &NewColumn) -> Result<()> {
+        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
+        let Some(text) = column.default.as_deref() else { return Ok(()) };
+        let is_number =
+            text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let literal =
+            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
+        let choices = crate::mysql::assign::Choices::of(&column.declared);
+        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
+            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
+        }
+        let Some(text) = literal else { return Ok(()) };
+        if column.declared.contains('(') && column.ty.base == Base::Text {
+            let is_long = text.replace("''", "'").chars().count() > column.ty.length as usize;
+            let is_refused = self.dialect == Dialect::Mysql && column.ty.length > 0 && is_long && !text.contains('\\');
+            return if is_refused { Err(refused()) } else { Ok(()) };
+        }
+        if self.dialect == Dialect::Postgres {
+            // Whether a literal is one of the type; how large it may be is looked at where a row gets it.
+            let value = Value::text(text.replace("''", "'"));
+            let read = crate::cast::cast(
+                self.dialect,
+                value,
+                Type { length: 0, ..column.ty },
+                crate::cast::Strictness::Explicit,
+            );
+            return match read {
+                Err(error) if !is_number && column.ty.base != Base::Text => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let assigned = crate::mysql::assign::Assigned {
+            column: column.name.clone(),
+            to: column.ty,
+            choices: None,
+            is_lenient: false,
+            value: crate::expr::Expr::Const(Value::Null),
+        };
+        let value = match is_number.then(|| text.parse::<tuple::decimal::Decimal>().ok()).flatten() {
+            Some(number) => Value::decimal(number),
+            None => Value::text(text),
+        };
+        assigned.taken(&value).map(drop).map_err(|_| refused())
+    }
+
+    /// The collation of a column of PostgreSQL's documents: numbers in them are equal however they are written.
+    pub(super) fn order_of_documents(&self, ty: Type) -> Option<u32> {
+        let is_ordered = self.dialect == Dialect::Postgres && ty.base == Base::Json && !ty.is_plain_json();
+        is_ordered.then_some(tuple::JSON_COLLATION_ID)
     }
 }
