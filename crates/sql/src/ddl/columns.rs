@@ -1,6 +1,8 @@
 //! ALTER TABLE of columns: what each form makes of the table's shape.
 
-use super::{ColumnKeys, Ddl, NewColumn, NewIndex, set_nullable};
+use super::alter::set_nullable;
+use super::declared::ColumnKeys;
+use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
