@@ -1,6 +1,8 @@
 //! ALTER TABLE of columns: what each form makes of the table's shape.
 
-use super::{ColumnKeys, Ddl, NewColumn, NewIndex, set_nullable};
+use super::alter::set_nullable;
+use super::declared::ColumnKeys;
+use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -403,57 +405,5 @@ impl Ddl<'_> {
             true => Ok(()),
             false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
         }
-    }
-
-    /// Errors: the default is no value of the column.
-    pub(super) fn check_default(&self, column: &NewColumn) -> Result<()> {
-        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
-        let Some(text) = column.default.as_deref() else { return Ok(()) };
-        let is_number =
-            text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        let literal =
-            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
-        let choices = crate::mysql::assign::Choices::of(&column.declared);
-        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
-            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
-        }
-        let Some(text) = literal else { return Ok(()) };
-        if column.declared.contains('(') && column.ty.base == Base::Text {
-            let is_long = text.replace("''", "'").chars().count() > column.ty.length as usize;
-            let is_refused = self.dialect == Dialect::Mysql && column.ty.length > 0 && is_long && !text.contains('\\');
-            return if is_refused { Err(refused()) } else { Ok(()) };
-        }
-        if self.dialect == Dialect::Postgres {
-            // Whether a literal is one of the type; how large it may be is looked at where a row gets it.
-            let value = Value::text(text.replace("''", "'"));
-            let read = crate::cast::cast(
-                self.dialect,
-                value,
-                Type { length: 0, ..column.ty },
-                crate::cast::Strictness::Explicit,
-            );
-            return match read {
-                Err(error) if !is_number && column.ty.base != Base::Text => Err(error),
-                _ => Ok(()),
-            };
-        }
-        let assigned = crate::mysql::assign::Assigned {
-            column: column.name.clone(),
-            to: column.ty,
-            choices: None,
-            is_lenient: false,
-            value: crate::expr::Expr::Const(Value::Null),
-        };
-        let value = match is_number.then(|| text.parse::<tuple::decimal::Decimal>().ok()).flatten() {
-            Some(number) => Value::decimal(number),
-            None => Value::text(text),
-        };
-        assigned.taken(&value).map(drop).map_err(|_| refused())
-    }
-
-    /// The collation of a column of PostgreSQL's documents: numbers in them are equal however they are written.
-    pub(super) fn order_of_documents(&self, ty: Type) -> Option<u32> {
-        let is_ordered = self.dialect == Dialect::Postgres && ty.base == Base::Json && !ty.is_plain_json();
-        is_ordered.then_some(tuple::JSON_COLLATION_ID)
     }
 }

@@ -4,7 +4,7 @@ use super::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::{Column, Table};
-use database::{Operation, SEQUENCE_ID};
+use database::{Operation, SEQUENCE_ID, SPACE_SEQUENCE_ID};
 use sqlparser::ast::{self, AlterTableOperation, SqlOption};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tuple::msgpack;
@@ -121,6 +121,50 @@ fn marked(alter: &ast::AlterTable) -> Option<&[SqlOption]> {
 }
 
 impl Ddl<'_> {
+    /// The name of a sequence that fills a column: with a number, if another one has it, as of a table that has got another name.
+    pub(super) fn free_sequence_name(&self, name: &str) -> String {
+        let is_free =
+            |name: &String| self.dialect != Dialect::Postgres || self.database.catalog.sequence_by_name(name).is_none();
+        let numbered = (1..).map(|number| format!("{name}{number}"));
+        std::iter::once(name.to_string()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// A sequence. Returns its number.
+    pub(super) fn put_sequence_row(&self, name: &str, start: u64, is_temporary: bool) -> Result<u64> {
+        let id = u64::from(match is_temporary {
+            true => self.database.next_session_id(),
+            false => self.database.next_sequence_id(),
+        });
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 9);
+        msgpack::encode_uint(&mut row, id);
+        msgpack::encode_uint(&mut row, u64::from(self.context.user(&self.database.catalog)));
+        msgpack::encode_str(&mut row, name.as_bytes());
+        msgpack::encode_uint(&mut row, 1);
+        let least = if self.dialect == Dialect::Tarantool { 0 } else { 1 };
+        msgpack::encode_uint(&mut row, least);
+        msgpack::encode_uint(&mut row, i64::MAX as u64);
+        msgpack::encode_uint(&mut row, start);
+        msgpack::encode_uint(&mut row, 0);
+        msgpack::encode_bool(&mut row, false);
+        self.execute(SEQUENCE_ID, Operation::Insert { tuple: &row })?;
+        Ok(id)
+    }
+
+    /// A sequence that fills a column of the primary key, made and dropped together with the table.
+    pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
+        let name = &self.free_sequence_name(name);
+        let id = self.put_sequence_row(name, start, space_id >= u64::from(database::SESSION_ID_MIN))?;
+        let mut link = Vec::new();
+        msgpack::encode_array(&mut link, 5);
+        msgpack::encode_uint(&mut link, space_id);
+        msgpack::encode_uint(&mut link, id);
+        msgpack::encode_bool(&mut link, true);
+        msgpack::encode_uint(&mut link, field as u64);
+        msgpack::encode_str(&mut link, b"");
+        self.execute(SPACE_SEQUENCE_ID, Operation::Insert { tuple: &link })
+    }
+
     /// ALTER SEQUENCE. None: it is about a table. Errors: there is no such sequence; numbers that do not fit each other.
     pub(super) fn alter_sequence(&self, alter: &ast::AlterTable) -> Result<Option<u64>> {
         if self.dialect != Dialect::Postgres {

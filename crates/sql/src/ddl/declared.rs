@@ -1,0 +1,297 @@
+//! What a table's columns and constraints say: from the statement, and to a space's format.
+
+use super::{Ddl, NewColumn, NewIndex};
+use crate::constraint::Declared;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::types::{Base, Type};
+use crate::value::Value;
+use sqlparser::ast::{self, ColumnOption, TableConstraint};
+use tuple::msgpack;
+
+/// What a column's own constraints say.
+pub(super) struct ColumnKeys {
+    pub(super) is_primary: bool,
+    pub(super) is_unique: bool,
+    pub(super) is_generated: bool,
+}
+
+impl Ddl<'_> {
+    /// The number of the collation that a name of MySQL's means.
+    pub(super) fn collation_of(&self, name: &str) -> Option<u32> {
+        let known = self.database.catalog.collation_by_name(crate::mysql::collation_name(name)?);
+        known.map(|collation| collation.id())
+    }
+
+    /// Errors: the default is no value of the column.
+    pub(super) fn check_default(&self, column: &NewColumn) -> Result<()> {
+        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
+        let Some(text) = column.default.as_deref() else { return Ok(()) };
+        let is_number =
+            text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let literal =
+            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
+        let choices = crate::mysql::assign::Choices::of(&column.declared);
+        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
+            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
+        }
+        let Some(text) = literal else { return Ok(()) };
+        if column.declared.contains('(') && column.ty.base == Base::Text {
+            let is_long = text.replace("''", "'").chars().count() > column.ty.length as usize;
+            let is_refused = self.dialect == Dialect::Mysql && column.ty.length > 0 && is_long && !text.contains('\\');
+            return if is_refused { Err(refused()) } else { Ok(()) };
+        }
+        if self.dialect == Dialect::Postgres {
+            // Whether a literal is one of the type; how large it may be is looked at where a row gets it.
+            let value = Value::text(text.replace("''", "'"));
+            let read = crate::cast::cast(
+                self.dialect,
+                value,
+                Type { length: 0, ..column.ty },
+                crate::cast::Strictness::Explicit,
+            );
+            return match read {
+                Err(error) if !is_number && column.ty.base != Base::Text => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let assigned = crate::mysql::assign::Assigned {
+            column: column.name.clone(),
+            to: column.ty,
+            choices: None,
+            is_lenient: false,
+            value: crate::expr::Expr::Const(Value::Null),
+        };
+        let value = match is_number.then(|| text.parse::<tuple::decimal::Decimal>().ok()).flatten() {
+            Some(number) => Value::decimal(number),
+            None => Value::text(text),
+        };
+        assigned.taken(&value).map(drop).map_err(|_| refused())
+    }
+
+    /// The collation of a column of PostgreSQL's documents: numbers in them are equal however they are written.
+    pub(super) fn order_of_documents(&self, ty: Type) -> Option<u32> {
+        let is_ordered = self.dialect == Dialect::Postgres && ty.base == Base::Json && !ty.is_plain_json();
+        is_ordered.then_some(tuple::JSON_COLLATION_ID)
+    }
+
+    pub(super) fn set_primary(&self, table: &str, primary: &mut Option<NewIndex>, index: NewIndex) -> Result<()> {
+        match primary.replace(index) {
+            None => Ok(()),
+            Some(_) => {
+                let what = format!("Failed to create space '{table}': primary key has been already declared");
+                Err(Error::new(Condition::InvalidTable, what))
+            }
+        }
+    }
+
+    pub(super) fn new_column(
+        &self,
+        table: &str,
+        column: &ast::ColumnDef,
+        declared_constraints: &mut Declared,
+    ) -> Result<(NewColumn, ColumnKeys)> {
+        let mut ty = Type::of_ast(self.dialect, &column.data_type)?;
+        let declared = column.data_type.to_string();
+        if self.dialect == Dialect::Mysql
+            && matches!(column.data_type, ast::DataType::Char(None) | ast::DataType::Character(None))
+        {
+            ty.length = 1;
+        }
+        let mut new = NewColumn {
+            name: self.dialect.fold(&column.name),
+            ty,
+            is_nullable: true,
+            default: None,
+            collation: None,
+            on_update: None,
+            comment: None,
+            is_hidden: false,
+            declared: declared.clone(),
+        };
+        if self.dialect == Dialect::Mysql && ty.base == Base::Text {
+            // Text is compared without regard to case, if nothing else is said.
+            new.collation = self.collation_of("utf8mb4_0900_ai_ci");
+        }
+        new.collation = new.collation.or(self.order_of_documents(ty));
+        let is_serial = declared.to_ascii_lowercase().contains("serial");
+        let mut keys = ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial };
+        new.is_nullable = !is_serial;
+        for option in &column.options {
+            match &option.option {
+                ColumnOption::Null => {}
+                ColumnOption::NotNull => new.is_nullable = false,
+                ColumnOption::Default(expr) => new.default = Some(expr.to_string()),
+                ColumnOption::PrimaryKey(_) => keys.is_primary = true,
+                ColumnOption::Unique(_) => keys.is_unique = true,
+                ColumnOption::Comment(comment) => {
+                    crate::comments::check(comment)?;
+                    new.comment = Some(comment.clone()).filter(|comment| !comment.is_empty());
+                }
+                ColumnOption::Collation(name) if self.dialect == Dialect::Mysql => {
+                    new.collation = self.collation_of(&self.dialect.object_name(name)?);
+                }
+                ColumnOption::CharacterSet(name) => {
+                    if name.to_string().eq_ignore_ascii_case("binary") {
+                        new.collation = None;
+                    }
+                }
+                ColumnOption::OnUpdate(expr) => new.on_update = Some(expr.to_string()),
+                ColumnOption::Invisible => {}
+                ColumnOption::Collation(name) => {
+                    let name = self.dialect.object_name(name)?;
+                    let found = self
+                        .database
+                        .catalog
+                        .collation_by_name(&name)
+                        .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
+                    match found {
+                        Some(collation) => new.collation = Some(collation.id()),
+                        None => {
+                            let what = format!("Collation '{name}' does not exist");
+                            let error = Error::new(Condition::UndefinedObject, what);
+                            return Err(error.tarantool(database::ErrorCode::NoSuchCollation));
+                        }
+                    }
+                }
+                ColumnOption::Generated { generation_expr: None, .. } | ColumnOption::Identity(_) => {
+                    keys.is_generated = true;
+                    new.is_nullable = false;
+                }
+                ColumnOption::DialectSpecific(tokens) => {
+                    let text = tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+                    match text.to_ascii_uppercase().as_str() {
+                        "AUTOINCREMENT" => keys.is_generated = true,
+                        "AUTO_INCREMENT" => {
+                            keys.is_generated = true;
+                            new.is_nullable = false;
+                        }
+                        _ => return Err(Error::unsupported(format!("'{text}' of column {}", new.name))),
+                    }
+                }
+                ColumnOption::Check(check) => {
+                    let name = option.name.as_ref().or(check.name.as_ref()).map(|name| self.dialect.fold(name));
+                    declared_constraints.checks.push((name, Some(new.name.clone()), (*check.expr).clone()));
+                }
+                ColumnOption::ForeignKey(key) => {
+                    let name = option.name.as_ref().or(key.name.as_ref()).map(|name| self.dialect.fold(name));
+                    let mut key = key.clone();
+                    key.columns = vec![column.name.clone()];
+                    declared_constraints.keys.push((name, key));
+                }
+                other => return Err(Error::unsupported(format!("'{other}' of column {}", new.name))),
+            }
+        }
+        if self.dialect == Dialect::Mysql {
+            if let Some(default) = &new.default
+                && default.eq_ignore_ascii_case("null")
+            {
+                if !new.is_nullable {
+                    let what = format!("Invalid default value for '{}'", new.name);
+                    return Err(Error::new(Condition::InvalidDefault, what));
+                }
+                new.default = None;
+            }
+            self.check_default(&new)?;
+        }
+        if self.dialect == Dialect::Postgres {
+            // A text that is no value of the column is refused now.
+            let literal = new.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
+            if let Some(text) = literal.filter(|text| !text.contains(['\'', '\\'])) {
+                crate::cast::cast(self.dialect, Value::text(text), new.ty, crate::cast::Strictness::Assignment)?;
+            }
+        }
+        if keys.is_generated && !ty.is_integer() {
+            let what = format!(
+                "Can't create or modify index 'pk_unnamed_{table}_1' in space '{table}': sequence cannot be used with a non-integer key"
+            );
+            return Err(Error::new(Condition::InvalidTable, what).tarantool(database::ErrorCode::ModifyIndex));
+        }
+        Ok((new, keys))
+    }
+
+    pub(super) fn add_constraint(
+        &self,
+        table: &str,
+        columns: &[NewColumn],
+        constraint: &TableConstraint,
+        (primary, indexes): (&mut Option<NewIndex>, &mut Vec<NewIndex>),
+        declared: &mut Declared,
+    ) -> Result<()> {
+        let named = |name: &Option<ast::Ident>| name.as_ref().map_or_else(String::new, |name| self.dialect.fold(name));
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                let fields = self.fields_of(table, columns, &key.columns)?;
+                self.set_primary(table, primary, NewIndex { name: named(&key.name), is_unique: true, fields })
+            }
+            TableConstraint::Unique(key) => {
+                let fields = self.fields_of(table, columns, &key.columns)?;
+                let name = named(&key.index_name.clone().or_else(|| key.name.clone()));
+                indexes.push(NewIndex { name, is_unique: true, fields });
+                Ok(())
+            }
+            TableConstraint::Index(key) => {
+                let fields = self.fields_of(table, columns, &key.columns)?;
+                indexes.push(NewIndex { name: named(&key.name), is_unique: false, fields });
+                Ok(())
+            }
+            TableConstraint::Check(check) => {
+                let name = check.name.as_ref().map(|name| self.dialect.fold(name));
+                declared.checks.push((name, None, (*check.expr).clone()));
+                Ok(())
+            }
+            TableConstraint::ForeignKey(key) => {
+                let name = key.name.as_ref().or(key.index_name.as_ref()).map(|name| self.dialect.fold(name));
+                declared.keys.push((name, key.clone()));
+                Ok(())
+            }
+            other => Err(Error::unsupported(format!("'{other}'"))),
+        }
+    }
+
+    pub(crate) fn encode_column(&self, column: &NewColumn, row: &mut Vec<u8>) {
+        // What the engine's type does not say.
+        let declared = match self.dialect {
+            Dialect::Tarantool => None,
+            Dialect::Mysql => Some(&column.declared).filter(|_| !column.is_hidden),
+            Dialect::Postgres => Some(&column.declared).filter(|_| column.ty != Type::of(Base::Text)),
+        };
+        let count = 4
+            + u32::from(column.default.is_some())
+            + u32::from(column.collation.is_some())
+            + u32::from(declared.is_some())
+            + u32::from(column.on_update.is_some())
+            + u32::from(column.comment.is_some())
+            + u32::from(column.is_hidden);
+        msgpack::encode_map(row, count);
+        let mut put = |name: &str, value: &str| {
+            msgpack::encode_str(row, name.as_bytes());
+            msgpack::encode_str(row, value.as_bytes());
+        };
+        put("name", &column.name);
+        put("type", column.ty.field_name());
+        put("nullable_action", if column.is_nullable { "none" } else { "abort" });
+        if let Some(default) = &column.default {
+            put("default", default);
+        }
+        if let Some(declared) = declared {
+            put(if self.dialect == Dialect::Mysql { "mysql_type" } else { "sql_type" }, declared);
+        }
+        if let Some(on_update) = &column.on_update {
+            put("on_update", on_update);
+        }
+        if let Some(comment) = &column.comment {
+            put("comment", comment);
+        }
+        if column.is_hidden {
+            msgpack::encode_str(row, b"sql_hidden");
+            msgpack::encode_bool(row, true);
+        }
+        msgpack::encode_str(row, b"is_nullable");
+        msgpack::encode_bool(row, column.is_nullable);
+        if let Some(collation) = column.collation {
+            msgpack::encode_str(row, b"collation");
+            msgpack::encode_uint(row, u64::from(collation));
+        }
+    }
+}

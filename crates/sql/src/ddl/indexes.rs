@@ -1,0 +1,216 @@
+//! Indexes: CREATE INDEX, and constraints that are indexes.
+
+use super::{Ddl, NewColumn, NewIndex};
+use crate::constraint::Declared;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::table::Table;
+use crate::types::Base;
+use database::{INDEX_ID, Operation};
+use sqlparser::ast::{self, TableConstraint};
+use tuple::{SpaceId, msgpack};
+
+impl Ddl<'_> {
+    /// An index over fields, of a name or the first free one that begins so.
+    pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<()> {
+        let columns = self.columns_of(table);
+        let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        let mut names = std::iter::once(name.to_string()).chain((2..).map(|number| format!("{name}_{number}")));
+        let is_free = |name: &String| !table.indexes.iter().any(|index| self.dialect.is_same(&index.name, name));
+        let name = names.find(is_free).unwrap_or_default();
+        let index = NewIndex { name: name.clone(), is_unique, fields: fields.to_vec() };
+        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)
+    }
+
+    pub(super) fn index_name(&self, table: &str, index: &NewIndex, number: usize) -> String {
+        match (index.name.is_empty(), self.dialect, number) {
+            (false, ..) => index.name.clone(),
+            (true, Dialect::Tarantool, 0) => format!("pk_unnamed_{table}_1"),
+            (true, Dialect::Tarantool, _) => format!("unique_unnamed_{table}_{}", number + 1),
+            (true, Dialect::Mysql, 0) => "PRIMARY".to_string(),
+            (true, Dialect::Mysql, _) => String::new(),
+            (true, _, 0) => format!("{table}_pkey"),
+            (true, ..) => String::new(),
+        }
+    }
+
+    /// The name of an index that has none: of its columns, with a number if that is taken.
+    pub(super) fn free_index_name(
+        &self,
+        table: &str,
+        index: &NewIndex,
+        columns: &[NewColumn],
+        is_taken: impl Fn(&str) -> bool,
+    ) -> String {
+        let names: Vec<&str> = index.fields.iter().map(|field| columns[*field].name.as_str()).collect();
+        let (first, joint) = match self.dialect {
+            Dialect::Mysql => (names.first().map_or_else(String::new, ToString::to_string), "_"),
+            _ => (format!("{table}_{}_key", names.join("_")), ""),
+        };
+        let from = if self.dialect == Dialect::Mysql { 2 } else { 1 };
+        let numbered = (from..).map(|number| format!("{first}{joint}{number}"));
+        std::iter::once(first.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+    }
+
+    pub(super) fn fields_of(
+        &self,
+        table: &str,
+        columns: &[NewColumn],
+        listed: &[ast::IndexColumn],
+    ) -> Result<Vec<usize>> {
+        let mut fields = Vec::new();
+        for column in listed {
+            let name = match &column.column.expr {
+                ast::Expr::Identifier(ident) => self.dialect.fold(ident),
+                // A number of characters that an index looks at: it looks at all of them.
+                ast::Expr::Function(function) if self.dialect == Dialect::Mysql && is_prefix(function) => {
+                    self.dialect.object_name(&function.name)?
+                }
+                other => return Err(Error::unsupported(format!("an index over '{other}'"))),
+            };
+            let found = columns.iter().position(|column| self.dialect.is_same(&column.name, &name));
+            fields.push(found.ok_or_else(|| {
+                let what = match self.dialect {
+                    Dialect::Tarantool => format!("Can’t resolve field '{name}'"),
+                    Dialect::Mysql => format!("Key column '{name}' doesn't exist in table"),
+                    Dialect::Postgres => format!("column \"{name}\" of relation \"{table}\" does not exist"),
+                };
+                Error::new(Condition::UndefinedColumn, what)
+            })?);
+        }
+        Ok(fields)
+    }
+
+    pub(super) fn put_index(
+        &self,
+        space_id: u64,
+        number: u64,
+        name: &str,
+        index: &NewIndex,
+        columns: &[NewColumn],
+    ) -> Result<()> {
+        if self.dialect == Dialect::Postgres && index.fields.iter().any(|field| columns[*field].ty.base == Base::Array)
+        {
+            return Err(Error::unsupported("an index of arrays"));
+        }
+        let is_taken = self.dialect != Dialect::Tarantool
+            && u32::try_from(space_id)
+                .ok()
+                .and_then(|id| self.database.catalog.space(SpaceId(id)))
+                .is_some_and(|space| space.indexes().iter().any(|known| self.dialect.is_same(&known.name, name)));
+        if is_taken && self.dialect == Dialect::Postgres {
+            return Err(Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists")));
+        }
+        if is_taken {
+            return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
+        }
+        let row = encode_index(space_id, number, name, index, columns);
+        self.execute(INDEX_ID, Operation::Insert { tuple: &row })
+    }
+
+    /// ALTER TABLE ADD of a constraint that is an index.
+    pub(super) fn add_key(&self, table: &Table, constraint: &TableConstraint) -> Result<()> {
+        let columns = self.columns_of(table);
+        let (mut primary, mut indexes, mut declared) = (None, Vec::new(), Declared::default());
+        self.add_constraint(&table.name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
+        if !declared.is_empty() {
+            return self.put_constraints(table, &declared);
+        }
+        let id = u64::from(table.space.id.0);
+        let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        for (number, index) in (next..).zip(&indexes) {
+            let mut name = self.index_name(&table.name, index, number as usize);
+            if name.is_empty() {
+                name = self.free_index_name(&table.name, index, &columns, |known| {
+                    table.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(known))
+                });
+            }
+            self.put_index(id, number, &name, index, &columns)?;
+        }
+        let Some(primary) = primary else { return Ok(()) };
+        let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
+        let Some(hidden) = hidden else {
+            let what = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
+            return Err(Error::new(Condition::InvalidTable, what));
+        };
+        let mut shape = self.shape_of(table)?;
+        let name = primary.name.clone();
+        let _ = hidden;
+        self.show_primary(table, &mut shape, primary.fields, &name)?;
+        self.reshape(table, shape)
+    }
+
+    pub(super) fn create_index(&self, create: &ast::CreateIndex) -> Result<u64> {
+        let table = self.table(&create.table_name)?;
+        if create.predicate.is_some() || !create.include.is_empty() {
+            return Err(Error::unsupported("CREATE INDEX with WHERE or INCLUDE"));
+        }
+        let columns: Vec<NewColumn> = self.columns_of(&table);
+        let fields = self.fields_of(&table.name, &columns, &create.columns)?;
+        let name = match &create.name {
+            Some(name) => self.dialect.object_name(name)?,
+            None => {
+                let names: Vec<&str> = fields.iter().map(|field| columns[*field].name.as_str()).collect();
+                format!("{}_{}_idx", table.name, names.join("_"))
+            }
+        };
+        if table.indexes.iter().any(|index| self.dialect.is_same(&index.name, &name)) {
+            if create.if_not_exists {
+                return Ok(0);
+            }
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Index '{name}' already exists in space '{}'", table.name),
+                Dialect::Mysql => format!("Duplicate key name '{name}'"),
+                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+            };
+            let condition =
+                if self.dialect == Dialect::Postgres { Condition::DuplicateTable } else { Condition::DuplicateObject };
+            return Err(Error::new(condition, message));
+        }
+        let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
+        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+        Ok(1)
+    }
+}
+
+/// True for `column(20)`.
+fn is_prefix(function: &ast::Function) -> bool {
+    let ast::FunctionArguments::List(list) = &function.args else { return false };
+    matches!(list.args.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(value)))]
+        if matches!(value.value, ast::Value::Number(..)))
+}
+
+/// The row of an index in `_index`.
+pub(crate) fn encode_index(space_id: u64, number: u64, name: &str, index: &NewIndex, columns: &[NewColumn]) -> Vec<u8> {
+    let mut row = Vec::new();
+    msgpack::encode_array(&mut row, 6);
+    msgpack::encode_uint(&mut row, space_id);
+    msgpack::encode_uint(&mut row, number);
+    msgpack::encode_str(&mut row, name.as_bytes());
+    msgpack::encode_str(&mut row, b"tree");
+    msgpack::encode_map(&mut row, 1);
+    msgpack::encode_str(&mut row, b"unique");
+    msgpack::encode_bool(&mut row, index.is_unique);
+    msgpack::encode_array(&mut row, index.fields.len() as u32);
+    for field in &index.fields {
+        let column = &columns[*field];
+        msgpack::encode_map(&mut row, 5 + u32::from(column.collation.is_some()));
+        msgpack::encode_str(&mut row, b"field");
+        msgpack::encode_uint(&mut row, *field as u64);
+        let mut put = |name: &str, value: &str| {
+            msgpack::encode_str(&mut row, name.as_bytes());
+            msgpack::encode_str(&mut row, value.as_bytes());
+        };
+        put("type", column.ty.field_name());
+        put("sort_order", "asc");
+        put("nullable_action", if column.is_nullable { "none" } else { "abort" });
+        msgpack::encode_str(&mut row, b"is_nullable");
+        msgpack::encode_bool(&mut row, column.is_nullable);
+        if let Some(collation) = column.collation {
+            msgpack::encode_str(&mut row, b"collation");
+            msgpack::encode_uint(&mut row, u64::from(collation));
+        }
+    }
+    row
+}

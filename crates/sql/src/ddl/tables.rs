@@ -1,0 +1,278 @@
+//! CREATE TABLE: the rows of a table and of what comes with it.
+
+use super::{Ddl, NewColumn, NewIndex};
+use crate::constraint::Declared;
+use crate::dialect::Dialect;
+use crate::error::{Condition, Error, Result};
+use crate::value::Value;
+use database::{Operation, SCHEMA_ID, SPACE_ID};
+use sqlparser::ast;
+use tuple::{IndexId, SpaceId, msgpack};
+
+/// Bytes of a name.
+const NAME_MAX: usize = 65_000;
+
+impl Ddl<'_> {
+    pub(super) fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
+        let name = self.dialect.object_name(&create.name)?;
+        let sql = crate::Sql::of(self.database);
+        sql.speak(self.context);
+        let known = match create.temporary {
+            true => sql.own_space(self.database, &name),
+            false => self.database.catalog.space_by_name(&name),
+        };
+        if known.is_some() {
+            if create.if_not_exists {
+                return Ok(0);
+            }
+            let message = match self.dialect {
+                Dialect::Tarantool => format!("Space '{name}' already exists"),
+                Dialect::Mysql => format!("Table '{name}' already exists"),
+                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+            };
+            return Err(Error::new(Condition::DuplicateTable, message));
+        }
+        if create.inherits.is_some() {
+            return Err(Error::unsupported("CREATE TABLE ... INHERITS"));
+        }
+        if create.temporary {
+            self.own_session()?;
+            if self.engine_of(create)? != "memtx" {
+                return Err(Error::unsupported("a temporary table on disk"));
+            }
+        }
+        match &create.like {
+            Some(ast::CreateTableLikeKind::Plain(like)) if create.query.is_none() => {
+                return self.create_like(create, &name, &like.name);
+            }
+            Some(ast::CreateTableLikeKind::Parenthesized(like)) => return self.create_like_with(create, &name, like),
+            Some(_) => return Err(Error::unsupported("CREATE TABLE LIKE with more than that")),
+            None => {}
+        }
+        if let Some(query) = &create.query {
+            return self.create_as(create, &name, query);
+        }
+        if name.len() > NAME_MAX || name.is_empty() {
+            return Err(Error::new(Condition::InvalidTable, format!("a name has 1 to {NAME_MAX} bytes")));
+        }
+        let engine = self.engine_of(create)?;
+        let mut columns = Vec::new();
+        let mut indexes: Vec<NewIndex> = Vec::new();
+        let mut generated = None;
+        let mut primary: Option<NewIndex> = None;
+        let mut declared = Declared::default();
+        for (number, column) in create.columns.iter().enumerate() {
+            let (column, keys) = self.new_column(&name, column, &mut declared)?;
+            if columns.iter().any(|other: &NewColumn| self.dialect.is_same(&other.name, &column.name)) {
+                let message = match self.dialect {
+                    Dialect::Tarantool => format!("Space field '{}' is duplicate", column.name),
+                    Dialect::Mysql => format!("Duplicate column name '{}'", column.name),
+                    Dialect::Postgres => format!("column \"{}\" specified more than once", column.name),
+                };
+                return Err(Error::new(Condition::DuplicateColumn, message));
+            }
+            if keys.is_generated && generated.replace(number).is_some() {
+                return Err(Error::new(Condition::InvalidTable, "there can be only one auto-increment column"));
+            }
+            if keys.is_primary {
+                self.set_primary(
+                    &name,
+                    &mut primary,
+                    NewIndex { name: String::new(), is_unique: true, fields: vec![number] },
+                )?;
+            }
+            if keys.is_unique {
+                indexes.push(NewIndex { name: String::new(), is_unique: true, fields: vec![number] });
+            }
+            columns.push(column);
+        }
+        for constraint in &create.constraints {
+            self.add_constraint(&name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
+        }
+        let is_outside = |field: usize| primary.as_ref().is_none_or(|primary| !primary.fields.contains(&field));
+        if self.dialect == Dialect::Postgres
+            && let Some(field) = generated.take_if(|field| is_outside(*field))
+        {
+            // Only a part of the primary key is filled by the space itself.
+            let sequence = self.full_name(&format!("{name}_{}_seq", columns[field].name), create.temporary);
+            let sequence = self.free_sequence_name(&sequence);
+            self.put_sequence_row(&sequence, 1, create.temporary)?;
+            columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
+        }
+        let primary = match primary {
+            Some(primary) => primary,
+            None if self.dialect == Dialect::Tarantool => {
+                let what = format!("Failed to create space '{name}': PRIMARY KEY missing");
+                return Err(Error::new(Condition::InvalidTable, what));
+            }
+            None => {
+                if generated.is_some() {
+                    let what = "an auto-increment column of a table without a primary key";
+                    return Err(Error::unsupported(what).hint("Declare the column PRIMARY KEY."));
+                }
+                generated = Some(columns.len());
+                columns.push(NewColumn::hidden_key());
+                NewIndex { name: String::new(), is_unique: true, fields: vec![columns.len() - 1] }
+            }
+        };
+        for field in &primary.fields {
+            columns[*field].is_nullable = false;
+        }
+        let space_id = self.new_table_id(create.temporary)?;
+        self.put_space(space_id, &self.full_name(&name, create.temporary), engine, &columns, create.temporary)?;
+        if create.temporary {
+            self.own(space_id, create.on_commit.as_ref())?;
+        }
+        let mut names: Vec<String> = Vec::new();
+        for (number, index) in std::iter::once(&primary).chain(&indexes).enumerate() {
+            let mut index_name = self.index_name(&name, index, number);
+            if index_name.is_empty() {
+                index_name =
+                    self.free_index_name(&name, index, &columns, |known| names.iter().any(|name| name == known));
+            }
+            if self.dialect == Dialect::Mysql && names.iter().any(|known| known.eq_ignore_ascii_case(&index_name)) {
+                return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{index_name}'")));
+            }
+            self.put_index(space_id, number as u64, &index_name, index, &columns)?;
+            names.push(index_name);
+        }
+        if let Some(field) = generated {
+            let sequence = match self.dialect {
+                Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
+                _ => name.clone(),
+            };
+            let sequence = self.full_name(&sequence, create.temporary);
+            let start = self.first_number(create);
+            self.put_sequence(space_id, &sequence, field, start)?;
+        }
+        if !declared.is_empty() {
+            self.put_constraints(&*self.table_named(&name)?, &declared)?;
+        }
+        if let Some(comment) = crate::comments::given(create) {
+            self.comment_table(&*self.table_named(&name)?, Some(&comment))?;
+        }
+        if !create.temporary {
+            self.put_waiting(&name)?;
+        }
+        Ok(1)
+    }
+
+    /// The name in the catalog of what is made.
+    pub(crate) fn full_name(&self, name: &str, is_temporary: bool) -> String {
+        match is_temporary {
+            true => crate::temporary::own_name(self.context.session.id, name),
+            false => name.to_string(),
+        }
+    }
+
+    /// A number for a table that is made.
+    pub(crate) fn new_table_id(&self, is_temporary: bool) -> Result<u64> {
+        match is_temporary {
+            true => Ok(u64::from(self.database.next_session_id())),
+            false => self.as_admin(|| self.new_space_id()),
+        }
+    }
+
+    /// The number that a table's first row gets: `AUTO_INCREMENT = n`.
+    pub(super) fn first_number(&self, create: &ast::CreateTable) -> u64 {
+        let ast::CreateTableOptions::Plain(options) = &create.table_options else { return 1 };
+        let mut numbers = options.iter().filter_map(|option| {
+            let text = option.to_string();
+            let (name, value) = text.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("auto_increment").then(|| value.trim().parse::<u64>().ok())?
+        });
+        numbers.next().map_or(1, |number| number.clamp(1, i64::MAX as u64))
+    }
+
+    /// The next number of a space, as `box.schema.space.create` finds it.
+    pub(crate) fn new_space_id(&self) -> Result<u64> {
+        let schema = self.system(SCHEMA_ID)?;
+        let mut key = Vec::new();
+        msgpack::encode_array(&mut key, 1);
+        msgpack::encode_str(&mut key, b"max_id");
+        let mut ops = Vec::new();
+        msgpack::encode_array(&mut ops, 1);
+        msgpack::encode_array(&mut ops, 3);
+        msgpack::encode_str(&mut ops, b"+");
+        msgpack::encode_uint(&mut ops, 1);
+        msgpack::encode_uint(&mut ops, 1);
+        loop {
+            let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
+            let row = match self.database.execute(self.context, &schema, update)? {
+                Some(row) => row,
+                None => {
+                    let top = self.database.catalog.spaces().into_iter().map(|space| space.id.0);
+                    let top = top.filter(|id| *id < database::SESSION_ID_MIN).max().unwrap_or(0);
+                    let mut first = Vec::new();
+                    msgpack::encode_array(&mut first, 2);
+                    msgpack::encode_str(&mut first, b"max_id");
+                    msgpack::encode_uint(&mut first, u64::from(top.max(511)) + 1);
+                    match self.database.execute(self.context, &schema, Operation::Insert { tuple: &first })? {
+                        Some(row) => row,
+                        None => return Err(Error::new(Condition::System, "a space has got no number")),
+                    }
+                }
+            };
+            let id =
+                row.field(1).and_then(|bytes| Value::decode(bytes).as_integer()).and_then(|id| u32::try_from(id).ok());
+            let Some(id) = id else { return Err(Error::new(Condition::System, "_schema.max_id is no number")) };
+            if self.database.catalog.space(SpaceId(id)).is_none() {
+                return Ok(u64::from(id));
+            }
+        }
+    }
+
+    pub(super) fn put_space(
+        &self,
+        id: u64,
+        name: &str,
+        engine: &str,
+        columns: &[NewColumn],
+        is_temporary: bool,
+    ) -> Result<()> {
+        let mut row = Vec::new();
+        msgpack::encode_array(&mut row, 7);
+        msgpack::encode_uint(&mut row, id);
+        msgpack::encode_uint(&mut row, u64::from(self.context.user(&self.database.catalog)));
+        msgpack::encode_str(&mut row, name.as_bytes());
+        msgpack::encode_str(&mut row, engine.as_bytes());
+        msgpack::encode_uint(&mut row, columns.len() as u64);
+        match is_temporary {
+            true => row.extend_from_slice(&crate::temporary::options()),
+            false => msgpack::encode_map(&mut row, 0),
+        }
+        msgpack::encode_array(&mut row, columns.len() as u32);
+        for column in columns {
+            self.encode_column(column, &mut row);
+        }
+        self.execute(SPACE_ID, Operation::Insert { tuple: &row })
+    }
+
+    pub(super) fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
+        let options = match &create.table_options {
+            ast::CreateTableOptions::None => return Ok("memtx"),
+            ast::CreateTableOptions::With(options)
+            | ast::CreateTableOptions::Plain(options)
+            | ast::CreateTableOptions::Options(options)
+            | ast::CreateTableOptions::TableProperties(options) => options,
+        };
+        for option in options {
+            let text = option.to_string();
+            let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+            if name.trim().eq_ignore_ascii_case("engine") {
+                return match value.trim().trim_matches(['\'', '"']).to_ascii_lowercase().as_str() {
+                    "memtx" | "memory" => Ok("memtx"),
+                    "vinyl" | "disk" => Ok("vinyl"),
+                    // What programs for other servers say.
+                    "innodb" | "myisam" | "aria" | "rocksdb" | "tokudb" | "heap" if self.dialect == Dialect::Mysql => {
+                        Ok("memtx")
+                    }
+                    other => {
+                        Err(Error::new(Condition::UndefinedObject, format!("Space engine '{other}' does not exist")))
+                    }
+                };
+            }
+        }
+        Ok("memtx")
+    }
+}
