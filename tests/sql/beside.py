@@ -71,7 +71,8 @@ def is_same(statement, ours, theirs, folds_groups=False):
         return isinstance(ours, dict) and isinstance(theirs, dict) and ours["error"] == theirs["error"]
     if are_same_rows(ours, theirs):
         return True
-    key = lambda row: [f"{value:.4g}" if isinstance(value, Double) else str(value) for value in row]
+    # By what is no double first: doubles may differ in their last digits.
+    key = lambda row: ([str(value) for value in row if not isinstance(value, Double)], [value for value in row if isinstance(value, Double)])
     if folds_groups and GROUPS.search(statement):
         # Which of several spellings stands for a group nobody says.
         plain = lambda text: "".join(letter for letter in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(letter))

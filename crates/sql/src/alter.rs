@@ -81,11 +81,6 @@ impl Ddl<'_> {
     /// Removes a column, with the indexes and constraints that speak of it.
     pub(crate) fn remove_column(&self, table: &Table, shape: &mut Shape, at: usize) -> Result<()> {
         let name = shape.columns[at].name.clone();
-        let is_primary = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
-        if is_primary {
-            let what = format!("cannot drop column \"{name}\": it is a part of the primary key of \"{}\"", table.name);
-            return Err(Error::new(Condition::InvalidTable, what).hint("Drop the primary key first."));
-        }
         let is_named = self.children_of(table).iter().any(|(_, key)| {
             let fields = &table.space.def().fields;
             key.pairs.iter().any(|(_, foreign)| foreign.resolve(fields) == Some(at as u32))
@@ -93,6 +88,11 @@ impl Ddl<'_> {
         if is_named {
             let what = format!("cannot drop column {name} of table {} because other objects depend on it", table.name);
             return Err(Error::new(Condition::DependentObjects, what).mysql(1829));
+        }
+        let is_primary = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
+        if is_primary {
+            let what = format!("cannot drop column \"{name}\": it is a part of the primary key of \"{}\"", table.name);
+            return Err(Error::new(Condition::InvalidTable, what).hint("Drop the primary key first."));
         }
         let fields = table.space.def().fields.clone();
         shape.keys.retain(|key| !key.pairs.iter().any(|(local, _)| local.resolve(&fields) == Some(at as u32)));

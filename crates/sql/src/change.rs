@@ -382,7 +382,7 @@ impl Write {
             counts.matched += 1;
             let said = sets.len() - implied;
             // MySQL counts and writes the rows that get other values.
-            if run.dialect == Dialect::Mysql && updated(old, &sets[..said], &values[..said])[..] == old[..] {
+            if run.dialect == Dialect::Mysql && is_same_row(old, &updated(old, &sets[..said], &values[..said])) {
                 continue;
             }
             let new = updated(old, sets, values);
@@ -446,6 +446,17 @@ fn updated(old: &[u8], sets: &[(usize, Expr)], values: &[Value]) -> Vec<u8> {
         }
     }
     new
+}
+
+/// True for rows of the same values; what an older row has no field for is null.
+fn is_same_row(old: &[u8], new: &[u8]) -> bool {
+    let (mut before, mut after) = (Reader::new(old), Reader::new(new));
+    let (old_count, new_count) = (before.read_array().unwrap_or(0), after.read_array().unwrap_or(0));
+    let mut fields = (0..new_count).map(|number| {
+        let was = if number < old_count { before.read_value().ok() } else { Some([0xc0].as_slice()) };
+        was == after.read_value().ok()
+    });
+    old[..] == new[..] || old_count < new_count && fields.all(|is_same| is_same)
 }
 
 /// True if a statement that was alone in its transaction may be tried again.

@@ -471,6 +471,13 @@ impl Type {
             (_, Unknown) => self,
             (Any, _) | (_, Any) => Type::of(Any),
             (Scalar, _) | (_, Scalar) => Type::of(Scalar),
+            _ if self.is_unsigned() && other.is_unsigned() => {
+                Type::of(if int_rank(self.base) > int_rank(other.base) || self.base == Uint8 {
+                    self.base
+                } else {
+                    other.base
+                })
+            }
             _ if self.is_integer() && other.is_integer() => match (self.base, other.base) {
                 (Uint8 | Integer, _) | (_, Uint8 | Integer) => Type::of(Integer),
                 (a, b) => {

@@ -360,6 +360,15 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let array = arguments.remove(array_at);
+        let array = match array.ty.base {
+            // Of elements as what stands beside it, else of texts.
+            Base::Unknown if self.dialect == Dialect::Postgres && !matches!(array.expr, Expr::Param(_)) => {
+                let known = arguments.iter().map(|other| other.ty).find(|ty| ty.base != Base::Unknown);
+                let ty = known.map_or(Type::array_of(Type::TEXT), Type::array_of);
+                self.cast_to(array, ty, Strictness::Explicit)?
+            }
+            _ => array,
+        };
         let mut array = self.as_array(array)?;
         let takes_elements = matches!(
             name,

@@ -65,13 +65,13 @@ impl Binder<'_> {
             (_, _) if is_postgres && sign < 0 && a.ty.is_moment() && b.ty.is_moment() => {
                 self.call("moments_between", vec![a.clone(), b.clone()])?
             }
-            (Base::Date, _) if is_postgres && b.ty.is_integer() => {
+            (Base::Date, _) if is_postgres && b.ty.is_integer() && b.ty.base != Base::Int8 => {
                 self.call("days_later", vec![a.clone(), b.clone(), number(sign)])?
             }
-            (_, Base::Date) if is_postgres && a.ty.is_integer() && sign > 0 => {
+            (_, Base::Date) if is_postgres && a.ty.is_integer() && a.ty.base != Base::Int8 && sign > 0 => {
                 self.call("days_later", vec![b.clone(), a.clone(), number(1)])?
             }
-            (Base::Date, _) if b.ty.is_integer() => {
+            (Base::Date, _) if !is_postgres && b.ty.is_integer() => {
                 let Expr::Const(Value::Int(days)) = b.expr else {
                     return Err(Error::unsupported("a day and a number of days that is no constant"));
                 };

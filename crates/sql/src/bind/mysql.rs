@@ -422,6 +422,8 @@ fn is_of_column(bound: &Bound) -> bool {
         match expr {
             Expr::Slot(_) => true,
             Expr::Call(function, arguments) => !makes_own_text(function.name) && arguments.iter().any(is_made_of_one),
+            // CAST(... AS CHAR) counts as one.
+            Expr::Cast(ty, ..) => ty.base == Base::Text,
             Expr::Concat(a, b) => is_made_of_one(a) || is_made_of_one(b),
             Expr::Coalesce(parts) => parts.iter().any(is_made_of_one),
             Expr::Case(branches, otherwise) => {

@@ -167,6 +167,7 @@ impl Ddl<'_> {
                 format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
             }
             None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
+            None if known.ty.base == Base::Date && column.ty.base == Base::Text => format!("CAST({quoted} AS CHAR)"),
             None => quoted,
         };
         let source = crate::alter::Source::Expression(Some(text), Some(at));
@@ -242,8 +243,10 @@ impl Ddl<'_> {
                         "column \"{}\" of relation \"{}\" contains null values",
                         table.columns[at].name, table.name
                     );
-                    let is_null =
-                        error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
+                    // In rows that are older than the column it is not there at all.
+                    let is_null = error.body().source.as_ref().is_some_and(|source| {
+                        source.is(database::ErrorCode::FieldType) || source.is(database::ErrorCode::FieldMissing)
+                    });
                     match is_null {
                         true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
                         false => error,
@@ -268,6 +271,10 @@ impl Ddl<'_> {
                 if self.dialect == Dialect::Postgres && has_default && !is_automatic {
                     let what = format!("default for column \"{name}\" cannot be cast automatically to type {ty}");
                     return Err(Error::new(Condition::TypeMismatch, what));
+                }
+                let is_indexed = shape.indexes.iter().any(|(_, index)| index.fields.contains(&at));
+                if self.dialect == Dialect::Postgres && ty.base == Base::Array && is_indexed {
+                    return Err(Error::unsupported("an index of arrays"));
                 }
                 let is_kept = old.base == ty.base || old.is_integer() && ty.is_integer();
                 if self.dialect == Dialect::Postgres && !is_kept && self.is_in_foreign_key(table, at) {

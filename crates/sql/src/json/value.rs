@@ -171,12 +171,12 @@ impl Json {
     pub(crate) fn contains(&self, other: &Json) -> bool {
         match (self, other) {
             (Json::Object(_), Json::Object(wanted)) => {
-                wanted.iter().all(|(name, wanted)| self.member(name).is_some_and(|value| value.contains(wanted)))
+                wanted.iter().all(|(name, wanted)| self.member(name).is_some_and(|value| value.holds(wanted)))
             }
             (Json::Array(elements), Json::Array(wanted)) => {
                 wanted.iter().all(|wanted| elements.iter().any(|element| element.holds(wanted)))
             }
-            // An array may hold a plain value.
+            // An array may hold a plain value, if it is the whole document.
             (Json::Array(elements), wanted) if !matches!(wanted, Json::Object(_)) => {
                 elements.iter().any(|element| element.is_same(wanted))
             }
