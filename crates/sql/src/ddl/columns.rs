@@ -64,8 +64,11 @@ impl Ddl<'_> {
         let implicit = match self.dialect {
             // What a column holds that may not be null and of which nothing is said.
             Dialect::Mysql if !column.is_nullable && !keys.is_generated => {
-                Some(crate::cast::display(self.dialect, &crate::mysql::assign::implicit(column.ty)))
-                    .map(|text| format!("'{}'", text.replace('\'', "''")))
+                // Of words the first one.
+                let choices = crate::mysql::assign::Choices::of(&column.declared);
+                let value =
+                    choices.map_or_else(|| crate::mysql::assign::implicit(column.ty), |choices| choices.first());
+                Some(crate::cast::display(self.dialect, &value)).map(|text| format!("'{}'", text.replace('\'', "''")))
             }
             _ => None,
         };
