@@ -110,7 +110,8 @@ impl Ddl<'_> {
         fields: Vec<usize>,
         name: &str,
     ) -> Result<()> {
-        let hidden = shape.columns.iter().position(|column| column.is_hidden);
+        let is_key = |at: &usize| shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(at));
+        let hidden = shape.columns.iter().position(|column| column.is_hidden).filter(is_key);
         let Some(hidden) = hidden else {
             let what = match self.dialect {
                 Dialect::Mysql => "Multiple primary key defined".to_string(),
@@ -187,6 +188,24 @@ impl Ddl<'_> {
     }
 
     /// ALTER COLUMN.
+    /// A column, which no index has, may be null or not. Errors: some of its values are.
+    pub(super) fn put_nullable(&self, table: &Table, at: usize, is_nullable: bool) -> Result<()> {
+        let format = self.changed_format(table, |format| {
+            if let Some(column) = format.get_mut(at) {
+                set_nullable(column, is_nullable);
+            }
+        })?;
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
+            let name = &table.columns[at].name;
+            let what = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
+            let is_null = error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
+            match is_null {
+                true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
+                false => error,
+            }
+        })
+    }
+
     pub(super) fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
         use ast::AlterColumnOperation as Op;
         let at = self.column_at(table, name)?;
@@ -212,23 +231,7 @@ impl Ddl<'_> {
                     }
                     return self.reshape(table, shape);
                 }
-                let format = self.changed_format(table, |format| {
-                    if let Some(column) = format.get_mut(at) {
-                        set_nullable(column, is_nullable);
-                    }
-                })?;
-                self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
-                    let what = format!(
-                        "column \"{}\" of relation \"{}\" contains null values",
-                        table.columns[at].name, table.name
-                    );
-                    let is_null =
-                        error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
-                    match is_null {
-                        true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
-                        false => error,
-                    }
-                })
+                self.put_nullable(table, at, is_nullable)
             }
             Op::SetDataType { data_type, using, .. } => {
                 let ty = Type::of_ast(self.dialect, data_type)?;
