@@ -137,10 +137,6 @@ impl Ddl<'_> {
         let at = self.column_at(table, &self.dialect.fold(old))?;
         let mut declared = Declared::default();
         let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
-            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
-            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
-        }
         let mut shape = self.shape_of(table)?;
         let before = table.columns[at].name.clone();
         let is_renamed = before != column.name;
@@ -152,12 +148,28 @@ impl Ddl<'_> {
             let what = format!("Duplicate column name '{}'", column.name);
             return Err(Error::new(Condition::DuplicateColumn, what));
         }
+        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
+            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
+            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
+        }
         if is_renamed {
             shape.checks = self.renamed_checks(table, &before, &column.name)?;
         }
         let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
         column.is_nullable &= !is_key;
-        let text = format!("`{}`", before.replace('`', "``"));
+        let quoted = format!("`{}`", before.replace('`', "``"));
+        let known = &table.columns[at];
+        let choices = known.raw_declared.as_deref().and_then(crate::mysql::assign::Choices::of);
+        let text = match choices.filter(|choices| column.ty.is_number() && !choices.is_set()) {
+            // The number of the word among those that the column allowed.
+            Some(choices) => {
+                let words =
+                    choices.words().iter().map(|word| format!("'{}'", word.replace('\'', "''").replace('\\', "\\\\")));
+                format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
+            }
+            None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
+            None => quoted,
+        };
         let source = crate::alter::Source::Expression(Some(text), Some(at));
         let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
         match (keys.is_generated, shape.generated == Some(at)) {
@@ -211,6 +223,14 @@ impl Ddl<'_> {
         let at = self.column_at(table, name)?;
         let mut shape = self.shape_of(table)?;
         match operation {
+            Op::SetDefault { value }
+                if self.dialect == Dialect::Mysql
+                    && !table.columns[at].is_nullable
+                    && value.to_string().eq_ignore_ascii_case("null") =>
+            {
+                let what = format!("Invalid default value for '{}'", table.columns[at].name);
+                Err(Error::new(Condition::InvalidDefault, what))
+            }
             Op::SetDefault { value } => self.put_default(table, at, Some(value.to_string())),
             Op::DropDefault => self.put_default(table, at, None),
             Op::SetNotNull | Op::DropNotNull => {
@@ -246,13 +266,23 @@ impl Ddl<'_> {
                     let hint = format!("You might need to specify \"USING {name}::{ty}\".");
                     return Err(Error::new(Condition::TypeMismatch, what).hint(hint));
                 }
+                let has_default =
+                    table.columns[at].default.as_ref().is_some_and(|text| !text.eq_ignore_ascii_case("null"));
+                if self.dialect == Dialect::Postgres && has_default && !is_automatic {
+                    let what = format!("default for column \"{name}\" cannot be cast automatically to type {ty}");
+                    return Err(Error::new(Condition::TypeMismatch, what));
+                }
                 let is_kept = old.base == ty.base || old.is_integer() && ty.is_integer();
                 if self.dialect == Dialect::Postgres && !is_kept && self.is_in_foreign_key(table, at) {
                     let what = format!("a foreign key constraint of column \"{name}\" cannot be implemented");
                     return Err(Error::new(Condition::TypeMismatch, what));
                 }
+                let collation = self.order_of_documents(ty);
                 let column = &mut shape.columns[at];
                 (column.ty, column.declared) = (ty, data_type.to_string());
+                if old.base == Base::Json || collation.is_some() {
+                    column.collation = collation;
+                }
                 let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
                 let text = using.as_ref().map_or(quoted, ToString::to_string);
                 shape.formats[at] = None;

@@ -96,11 +96,14 @@ impl Ddl<'_> {
         {
             return Err(Error::unsupported("an index of arrays"));
         }
-        let is_taken = self.dialect == Dialect::Mysql
+        let is_taken = self.dialect != Dialect::Tarantool
             && u32::try_from(space_id)
                 .ok()
                 .and_then(|id| self.database.catalog.space(SpaceId(id)))
-                .is_some_and(|space| space.indexes().iter().any(|known| known.name.eq_ignore_ascii_case(name)));
+                .is_some_and(|space| space.indexes().iter().any(|known| self.dialect.is_same(&known.name, name)));
+        if is_taken && self.dialect == Dialect::Postgres {
+            return Err(Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists")));
+        }
         if is_taken {
             return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
         }
