@@ -281,10 +281,11 @@ impl AggregateCall {
     /// Adds a whole number, if that is simple.
     #[inline]
     fn add_integer(&self, state: &mut State, number: i64) -> bool {
-        let is_whole = matches!(self.result.base, Base::Int8 | Base::Integer | Base::Number);
+        // A decimal, too, is a whole number until one that is none comes.
+        let is_exact = matches!(self.result.base, Base::Int8 | Base::Integer | Base::Number | Base::Decimal);
         match (self.aggregate, &mut state.value) {
             (Aggregate::Count, _) => {}
-            (Aggregate::Sum, Value::Int(sum)) if is_whole => match sum.checked_add(number) {
+            (Aggregate::Sum | Aggregate::Average, Value::Int(sum)) if is_exact => match sum.checked_add(number) {
                 Some(more) => *sum = more,
                 None => return false,
             },

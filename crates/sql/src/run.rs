@@ -12,9 +12,10 @@ use crate::plan::{Definition, HashJoin, JoinKind, Plan, SortKey};
 use crate::sort::{Entry, Hints, sort};
 use crate::value::{HashedValue, Value};
 use database::{Context, Database};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 use runtime::fiber;
 use std::cmp::Ordering;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 use tuple::Collation;
@@ -81,7 +82,11 @@ pub(crate) struct Run<'r> {
     deadline_ns: Option<u64>,
     /// When the statement began, in nanoseconds since 1970.
     pub(crate) now_ns: i128,
-    /// Texts that stand for all that their collation takes for equal.
+    /// Texts that stand for all that their collation takes for equal, by their hashes: as long as all texts are ASCII.
+    plain: HashTable<(u64, Collated)>,
+    hasher: DefaultHashBuilder,
+    folded: Vec<u8>,
+    /// The same in the order of their collations, from the first text on that is not ASCII.
     collated: std::collections::BTreeSet<Collated>,
     memory: usize,
     steps: u32,
@@ -151,6 +156,9 @@ impl<'r> Run<'r> {
             tables: vec![None; tables],
             locks_changed: false,
             now_ns: i128::from(database.environment().clock.wall_ns()),
+            plain: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            folded: Vec::new(),
             collated: std::collections::BTreeSet::new(),
             memory: 0,
             steps: 0,
@@ -265,16 +273,40 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Of texts that a collation takes for equal, the one that came first. Errors: `LimitExceeded`.
+    /// Of texts that a collation takes for equal, the one that came first. May wait. Errors: `LimitExceeded`; as [`Run::tick`].
     pub(crate) fn canonical(&mut self, collation: &Arc<Collation>, value: Value) -> Result<Value> {
         let Value::Text(text) = value else { return Ok(value) };
         let wanted = Collated(Arc::clone(collation), text);
+        if self.collated.is_empty() {
+            self.folded.clear();
+            if collation.fold(wanted.1.as_bytes(), &mut self.folded) {
+                return self.canonical_plain(wanted);
+            }
+            // From now on all are in one order.
+            for (_, plain) in std::mem::take(&mut self.plain) {
+                self.collated.insert(plain);
+                self.tick()?;
+            }
+        }
         if let Some(known) = self.collated.get(&wanted) {
             return Ok(Value::Text(Rc::clone(&known.1)));
         }
         self.take(wanted.1.len() + 64)?;
         let text = Rc::clone(&wanted.1);
         self.collated.insert(wanted);
+        Ok(Value::Text(text))
+    }
+
+    /// The same of a text that is folded.
+    fn canonical_plain(&mut self, wanted: Collated) -> Result<Value> {
+        let hash = self.hasher.hash_one(&self.folded);
+        let is_it = |(known, text): &(u64, Collated)| *known == hash && *text == wanted;
+        if let Some((_, known)) = self.plain.find(hash, is_it) {
+            return Ok(Value::Text(Rc::clone(&known.1)));
+        }
+        self.take(wanted.1.len() + 64)?;
+        let text = Rc::clone(&wanted.1);
+        self.plain.insert_unique(hash, (hash, wanted), |(hash, _)| *hash);
         Ok(Value::Text(text))
     }
 

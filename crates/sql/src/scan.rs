@@ -210,9 +210,7 @@ impl Scan {
             run.frame[*slot] = match at < count {
                 true => {
                     at += 1;
-                    let rest = reader.rest();
-                    reader.skip_checked();
-                    Value::decode(&rest[..rest.len() - reader.rest().len()])
+                    Value::take(&mut reader)
                 }
                 false => Value::Null,
             };

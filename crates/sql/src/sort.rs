@@ -29,12 +29,13 @@ enum Kind {
 pub(crate) struct Hints {
     kind: Kind,
     is_descending: bool,
+    collation: CollationOption,
 }
 
 impl Hints {
     /// For a first key in this order.
     pub(crate) fn new(is_descending: bool, collation: &CollationOption) -> Self {
-        Hints { kind: if collation.is_some() { Kind::Other } else { Kind::Unknown }, is_descending }
+        Hints { kind: Kind::Unknown, is_descending, collation: collation.clone() }
     }
 
     /// The hint of the next row. It is good only if [`Hints::are_good`] in the end.
@@ -46,6 +47,11 @@ impl Hints {
                 // The sign apart, bits of doubles order as the numbers; 0 and -0 are one.
                 let bits = (number + 0.0).to_bits();
                 (Kind::Double, if bits >> 63 == 0 { bits | 1 << 63 } else { !bits })
+            }
+            Value::Text(text) if let Some(collation) = &self.collation => {
+                // One text without a hint, and all have none: none is asked for any more.
+                let hint = if self.kind == Kind::Other { None } else { collation.head(text.as_bytes()) };
+                hint.map_or((Kind::Other, 0), |hint| (Kind::Text, hint))
             }
             Value::Text(text) => {
                 let mut head = [0; 8];

@@ -116,6 +116,26 @@ impl Value {
         }
     }
 
+    /// The next one of bytes that were checked before, which the reader passes over.
+    #[inline]
+    pub(crate) fn take(reader: &mut Reader<'_>) -> Self {
+        let rest = reader.rest();
+        match rest.first() {
+            Some(0xa0..=0xbf | 0xd9 | 0xda) => Self::of_text(reader.read_str().unwrap_or_default()),
+            _ => {
+                reader.skip_checked();
+                Self::decode(&rest[..rest.len() - reader.rest().len()])
+            }
+        }
+    }
+
+    fn of_text(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Value::text(text),
+            Err(_) => Value::Bytes(bytes.into()),
+        }
+    }
+
     fn decode_any(bytes: &[u8]) -> Self {
         let mut reader = Reader::new(bytes);
         Self::decode_known(&mut reader, bytes).unwrap_or(Value::Null)
@@ -127,13 +147,7 @@ impl Value {
             Kind::Bool => Value::Bool(reader.read_bool().ok()?),
             Kind::Uint | Kind::Int => Value::integer(reader.read_i128().ok()?)?,
             Kind::Float | Kind::Double => Value::Double(reader.read_double().ok()?),
-            Kind::Str => {
-                let bytes = reader.read_str().ok()?;
-                match std::str::from_utf8(bytes) {
-                    Ok(text) => Value::text(text),
-                    Err(_) => Value::Bytes(bytes.into()),
-                }
-            }
+            Kind::Str => Self::of_text(reader.read_str().ok()?),
             Kind::Bin => Value::Bytes(reader.read_bin().ok()?.into()),
             Kind::Array | Kind::Map => Value::Document(bytes.into()),
             Kind::Ext => {

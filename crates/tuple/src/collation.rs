@@ -112,6 +112,29 @@ impl Collation {
         }
     }
 
+    /// The beginning of a text as a number: where the numbers of two texts differ, the texts stand as these do. None: the collation or the text has
+    /// none.
+    pub fn head(&self, text: &[u8]) -> Option<u64> {
+        match &self.kind {
+            Kind::Bytes => {
+                let mut head = [0; 8];
+                let length = text.len().min(8);
+                head[..length].copy_from_slice(&text[..length]);
+                Some(u64::from_be_bytes(head))
+            }
+            Kind::Hash => None,
+            Kind::Icu(icu) => icu.ascii()?.head(text),
+        }
+    }
+
+    /// Appends bytes that are the same for all texts of ASCII that compare as equal. False: the text is not ASCII, or the collation cannot say.
+    pub fn fold(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        match &self.kind {
+            Kind::Icu(icu) => icu.ascii().is_some_and(|ascii| ascii.fold(text, out)),
+            _ => false,
+        }
+    }
+
     /// A hash that is equal for strings that compare as equal.
     pub fn hash(&self, text: &[u8]) -> u64 {
         match self.collator() {
@@ -207,6 +230,40 @@ impl Ascii {
             made.tertiary = numbered(collator);
         }
         Some(Box::new(made))
+    }
+
+    /// The first eight weights; 0 behind the end. None: as [`Ascii::compare`].
+    fn head(&self, text: &[u8]) -> Option<u64> {
+        let (mut head, mut count) = (0u64, 0);
+        for character in text {
+            let weight = *self.primary.get(usize::from(*character))?;
+            // The character behind the last one stands alone, too.
+            if count == 8 {
+                break;
+            }
+            if weight > 0 {
+                head = head << 8 | u64::from(weight);
+                count += 1;
+            }
+        }
+        Some(if count == 0 { 0 } else { head << (8 * (8 - count)) })
+    }
+
+    fn fold(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        if !text.is_ascii() {
+            return false;
+        }
+        let start = out.len();
+        out.resize(start + text.len(), 0);
+        let mut count = 0;
+        for character in text {
+            // Without a branch: one of weight 0 is written over.
+            let weight = self.primary[usize::from(*character & 0x7f)];
+            out[start + count] = weight;
+            count += usize::from(weight > 0);
+        }
+        out.truncate(start + count);
+        true
     }
 
     /// None: what has to be looked at is not ASCII. A difference before that counts, if the characters it is found at stand alone: what follows
@@ -411,6 +468,15 @@ mod tests {
                 for (a, b) in [(a.clone(), b.clone()), (format!("{same}{a}"), format!("{}{b}", same.to_uppercase()))] {
                     let by_collator = compare(collator, a.as_bytes(), b.as_bytes());
                     proptest::prop_assert_eq!(collation.compare(a.as_bytes(), b.as_bytes()), by_collator, "{:?} {:?}", a, b);
+                    if let (Some(head_a), Some(head_b)) = (collation.head(a.as_bytes()), collation.head(b.as_bytes()))
+                        && head_a != head_b
+                    {
+                        proptest::prop_assert_eq!(head_a.cmp(&head_b), by_collator, "{:?} {:?}", a, b);
+                    }
+                    let (mut folded_a, mut folded_b) = (Vec::new(), Vec::new());
+                    if collation.fold(a.as_bytes(), &mut folded_a) && collation.fold(b.as_bytes(), &mut folded_b) {
+                        proptest::prop_assert!(by_collator != Ordering::Equal || folded_a == folded_b, "{:?} {:?}", a, b);
+                    }
                 }
             }
         }

@@ -15,6 +15,8 @@ use std::rc::Rc;
 
 /// Bytes of answers that are made before they are handed on.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Room that is made for more rows than one.
+const ROWS_BYTES: usize = 8 << 10;
 /// Bytes of the name of a database.
 pub(crate) const NAME_MAX: usize = 64;
 
@@ -473,7 +475,7 @@ impl Work<'_> {
         };
         let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
         let (start, sequence) = (self.out.len(), self.sequence);
-        let mut rows = Rows { form, more, is_open: false, is_handed_on: false, first: None };
+        let mut rows = Rows { form, more, count: 0, is_open: false, is_handed_on: false, first: None };
         let done = sql.run(database, context, &current, params, &mut |row| rows.take(self, current.columns(), row));
         match done.and_then(|_| rows.open(self, current.columns())) {
             Ok(()) => {
@@ -619,6 +621,8 @@ impl Work<'_> {
 struct Rows {
     form: Form,
     more: u16,
+    /// Rows that were put.
+    count: u64,
     /// The columns were told.
     is_open: bool,
     is_handed_on: bool,
@@ -646,6 +650,11 @@ impl Rows {
 
     fn put(&mut self, work: &mut Work<'_>, columns: &[Column], row: &[Value]) -> Result<(), Error> {
         let mut done = Ok(());
+        self.count += 1;
+        if self.count == 2 {
+            // More will come.
+            work.out.reserve(ROWS_BYTES);
+        }
         put(&mut work.out, &mut work.sequence, |out| match self.form {
             Form::Text => put_text_row(out, row, columns),
             Form::Binary => done = put_binary_row(out, row, columns),
