@@ -428,6 +428,7 @@ impl Ddl<'_> {
         msgpack::encode_str(&mut ops, new.as_bytes());
         let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
         self.execute(INDEX_ID, update)?;
+        self.rename_unique(table.space.id, &index.name, new)?;
         Ok(true)
     }
 }

@@ -6,7 +6,7 @@ use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::table::Table;
+use crate::table::{Index, Table};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::INDEX_ID;
@@ -20,14 +20,21 @@ impl Ddl<'_> {
         if self.drop_constraint(table, name)? {
             return Ok(());
         }
-        let index = table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, name));
+        let is_one = |index: &&Index| match self.dialect {
+            Dialect::Postgres => index.is_constraint,
+            _ => index.is_unique,
+        };
+        let index = table.indexes.iter().filter(is_one).find(|index| self.dialect.is_same(&index.name, name));
         match index {
             Some(index) if index.id == IndexId::PRIMARY => {
                 let mut shape = self.shape_of(table)?;
                 self.hide_primary(table, &mut shape)?;
                 self.reshape(table, shape)
             }
-            Some(index) => self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)]),
+            Some(index) => {
+                self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
+                self.set_constraint(table.space.id, &index.name, true)
+            }
             None if if_exists => Ok(()),
             None => {
                 let what = match self.dialect {
@@ -86,6 +93,7 @@ impl Ddl<'_> {
                     shape.indexes.iter().any(|(_, index)| index.name == known)
                 });
             }
+            self.set_constraint(table.space.id, &index_name, true)?;
             shape.indexes.push((next, NewIndex { name: index_name, ..index }));
         }
         if keys.is_generated {

@@ -244,6 +244,7 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::InvalidTable, what));
         }
         self.delete(INDEX_ID, &[u64::from(space_id.0), u64::from(index_id.0)])?;
+        self.set_constraint(space_id, &name, true)?;
         Ok(1)
     }
 }

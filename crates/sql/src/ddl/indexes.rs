@@ -113,6 +113,9 @@ impl Ddl<'_> {
 
     /// ALTER TABLE ADD of a constraint that is an index.
     pub(super) fn add_key(&self, table: &Table, constraint: &TableConstraint) -> Result<()> {
+        if let TableConstraint::UniqueUsingIndex(using) = constraint {
+            return self.take_index(table, using);
+        }
         let columns = self.columns_of(table);
         let (mut primary, mut indexes, mut declared) = (None, Vec::new(), Declared::default());
         self.add_constraint(&table.name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
@@ -129,6 +132,7 @@ impl Ddl<'_> {
                 });
             }
             self.put_index(id, number, &name, index, &columns)?;
+            self.set_constraint(table.space.id, &name, true)?;
         }
         let Some(primary) = primary else { return Ok(()) };
         let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
@@ -164,6 +168,26 @@ impl Ddl<'_> {
         self.put_nullable(table, hidden, true)
     }
 
+    /// UNIQUE USING INDEX: an index that is there becomes a constraint.
+    fn take_index(&self, table: &Table, using: &ast::ConstraintUsingIndex) -> Result<()> {
+        let old = self.dialect.fold(&using.index_name);
+        let new = using.name.as_ref().map_or_else(|| old.clone(), |name| self.dialect.fold(name));
+        let Some(index) = table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &old)) else {
+            return Err(Error::new(Condition::UndefinedObject, format!("index \"{old}\" does not exist")));
+        };
+        if !index.is_unique || index.is_constraint {
+            let what = match index.is_unique {
+                true => format!("index \"{old}\" is already associated with a constraint"),
+                false => format!("\"{old}\" is not a unique index"),
+            };
+            return Err(Error::new(Condition::InvalidTable, what));
+        }
+        if new != old {
+            self.rename_index(table, &old, &new)?;
+        }
+        self.set_constraint(table.space.id, &new, true)
+    }
+
     pub(super) fn create_index(&self, create: &ast::CreateIndex) -> Result<u64> {
         let table = self.table(&create.table_name)?;
         if create.predicate.is_some() || !create.include.is_empty() {
@@ -194,6 +218,7 @@ impl Ddl<'_> {
         let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
         self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+        self.set_constraint(table.space.id, &name, self.dialect != Dialect::Postgres || !create.unique)?;
         Ok(1)
     }
 }
