@@ -9,12 +9,14 @@
 //! * Nothing here outlives its test: processes are killed and directories removed on drop.
 
 mod client;
+mod postgres;
 mod rig;
 mod seed;
 mod server;
 mod source;
 
 pub use client::{Client, Reply, packet, request};
+pub use postgres::{Message, Postgres, field, postgres_address, row, text};
 pub use rig::Rig;
 pub use seed::{Field, MEMORY, Seed, open_database};
 pub use server::{Server, bench_binary, binary, printed};

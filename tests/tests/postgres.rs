@@ -1,7 +1,7 @@
 //! PostgreSQL's protocol through the real binary: a client of its messages.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use lycosa_tests::Rig;
+use lycosa_tests::{Message, Postgres, Rig, field, row, text};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -11,122 +11,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn start() -> Rig {
     Rig::start(OPEN, &["--listen", "postgres://127.0.0.1:0"])
-}
-
-/// Where a server listens for clients of PostgreSQL.
-fn address(rig: &mut Rig) -> String {
-    let find = |log: &str| {
-        let line = log.lines().find(|line| line.contains("with any client of PostgreSQL"))?;
-        Some(line.split_once("ready: connect to ")?.1.split(' ').next()?.to_string())
-    };
-    assert!(rig.server.wait(&mut rig.client, PATIENCE, |server| find(&server.log()).is_some()), "{}", rig.server.log());
-    find(&rig.server.log()).unwrap()
-}
-
-/// A message of the server: its type, and what is in it.
-type Message = (u8, Vec<u8>);
-
-struct Postgres(TcpStream);
-
-fn text(parts: &[&str]) -> Vec<u8> {
-    parts.iter().flat_map(|part| part.bytes().chain([0])).collect()
-}
-
-/// The fields of an error.
-fn field(body: &[u8], wanted: u8) -> String {
-    let mut parts = body.split(|byte| *byte == 0);
-    let found = parts.find(|part| part.first() == Some(&wanted));
-    found.map_or_else(String::new, |part| String::from_utf8_lossy(&part[1..]).into_owned())
-}
-
-impl Postgres {
-    fn open(rig: &mut Rig) -> Self {
-        let stream = TcpStream::connect(address(rig)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Postgres(stream)
-    }
-
-    /// Sends the first message, without a type.
-    fn first(&mut self, code: u32, body: &[u8]) {
-        let length = (8 + body.len()) as u32;
-        self.0.write_all(&[&length.to_be_bytes()[..], &code.to_be_bytes(), body].concat()).unwrap();
-    }
-
-    fn to(rig: &mut Rig, user: &str) -> Self {
-        let mut client = Self::open(rig);
-        client.first(3 << 16, &[text(&["user", user, "database", "shop"]), vec![0]].concat());
-        let welcome = client.until_ready();
-        assert_eq!(welcome[0], (b'R', 0u32.to_be_bytes().to_vec()), "{welcome:?}");
-        client
-    }
-
-    fn send(&mut self, kind: u8, body: &[u8]) {
-        let length = (4 + body.len()) as u32;
-        self.0.write_all(&[&[kind][..], &length.to_be_bytes(), body].concat()).unwrap();
-    }
-
-    /// None: the connection has ended.
-    fn message(&mut self) -> Option<Message> {
-        let mut head = [0; 5];
-        self.0.read_exact(&mut head).ok()?;
-        let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
-        let mut body = vec![0; length - 4];
-        self.0.read_exact(&mut body).ok()?;
-        Some((head[0], body))
-    }
-
-    fn until_ready(&mut self) -> Vec<Message> {
-        let mut messages = Vec::new();
-        while let Some(message) = self.message() {
-            let is_last = message.0 == b'Z';
-            messages.push(message);
-            if is_last {
-                return messages;
-            }
-        }
-        panic!("the connection ended behind {messages:?}");
-    }
-
-    fn query(&mut self, sql: &str) -> Vec<Message> {
-        self.send(b'Q', &text(&[sql]));
-        self.until_ready()
-    }
-
-    /// Rows, columns between commas, and what completed them; or the state and the words of the error.
-    fn ask(&mut self, sql: &str) -> String {
-        let mut found = Vec::new();
-        for (kind, body) in self.query(sql) {
-            match kind {
-                b'D' => found.push(row(&body)),
-                b'C' => found.push(String::from_utf8_lossy(&body[..body.len() - 1]).into_owned()),
-                b'E' => found.push(format!("{}: {}", field(&body, b'C'), field(&body, b'M'))),
-                b'Z' => assert!(matches!(body[0], b'I' | b'T' | b'E')),
-                _ => {}
-            }
-        }
-        found.join("; ")
-    }
-
-    fn status(&mut self) -> u8 {
-        self.send(b'S', &[]);
-        self.until_ready().last().unwrap().1[0]
-    }
-}
-
-/// A row of texts.
-fn row(body: &[u8]) -> String {
-    let (mut at, mut columns) = (2, Vec::new());
-    while at < body.len() {
-        let length = i32::from_be_bytes(body[at..at + 4].try_into().unwrap());
-        at += 4;
-        if length < 0 {
-            columns.push("null".to_string());
-            continue;
-        }
-        columns.push(String::from_utf8_lossy(&body[at..at + length as usize]).into_owned());
-        at += length as usize;
-    }
-    columns.join(",")
 }
 
 fn kinds(messages: &[Message]) -> String {
@@ -1011,44 +895,104 @@ fn columns_of_results_say_where_they_come_from() {
 }
 
 #[test]
-fn accounts_are_managed_by_statements() {
+fn a_unique_index_is_a_constraint_only_if_it_was_declared_as_one() {
     let mut rig = start();
-    let mut nobody = Postgres::to(&mut rig, "me");
-    assert!(nobody.ask("create user eve password 'e'").starts_with("42501"));
-    assert_eq!(rig.eval("box.session.su('admin', box.schema.user.grant, 'postgres', 'super')").code(), 0);
-    for sql in [
-        "create role crew",
-        "create user u1 with encrypted password 'p1' nosuperuser valid until 'infinity' connection limit -1",
-        "create role u2 login password 'p2' in role crew; create table pt (id serial primary key, v text)",
-        "grant select, insert on public.pt to crew",
-        "grant usage, select on sequence pt_id_seq to crew",
-        "grant select on all tables in schema public to u1",
-        "grant usage on schema public to u1, u2",
-        "revoke create on schema public from u1 cascade",
-    ] {
-        assert!(!nobody.ask(sql).contains(':'), "{sql}");
-    }
-    let refused = [
-        ("create user u1", "42710"),
-        ("create role r password 'x'", "0A000"),
-        ("grant u1 to u2", "0A000"),
-        ("create user e password 'md5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'", "0A000"),
-        ("grant update (v) on pt to u1", "0A000"),
-        ("grant select on nothing to u1", "42P01"),
-        ("grant wish on pt to u1", "42601"),
-        ("drop role nobody", "42704"),
-    ];
-    for (sql, state) in refused {
-        let answer = nobody.ask(sql);
-        assert!(answer.starts_with(state), "{sql}: {answer}");
-    }
-    let can = "select rolname, rolsuper, rolcanlogin from pg_roles where rolname in ('crew', 'u1', 'u2') order by 1";
-    assert_eq!(nobody.ask(can), "crew,f,f; u1,f,t; u2,f,t; SELECT 3");
-    let as_user = |user: &str, sql: &str| format!("box.session.su('{user}', function() return box.space.pt:{sql} end)");
-    assert_eq!(rig.eval(&as_user("u2", "insert({box.NULL, 'a'})")).code(), 0);
-    assert_ne!(rig.eval(&as_user("u2", "delete(1)")).code(), 0);
-    assert_ne!(rig.eval(&as_user("u1", "insert({box.NULL, 'b'})")).code(), 0);
-    assert_eq!(rig.eval(&as_user("u1", "select()")).code(), 0);
-    assert_eq!(nobody.ask("drop owned by u1").split(':').next().map(str::len), Some(5));
-    assert_eq!(nobody.ask("drop role if exists crew, u1, u2, nobody"), "DROP ROLE");
+    let mut db = Postgres::to(&mut rig, "me");
+    let of_u = "select conname, contype from pg_constraint where conrelid = 'u'::regclass order by 1";
+    let standard = "select constraint_name from information_schema.table_constraints where table_name = 'u' and constraint_type = 'UNIQUE' order by 1";
+    assert_eq!(
+        db.ask("create table u (id int primary key, a int unique, b int, c int); create unique index u_b on u (b)"),
+        "CREATE TABLE; CREATE INDEX"
+    );
+    assert_eq!(db.ask(of_u), "u_a_key,u; u_pkey,p; SELECT 2");
+    assert_eq!(db.ask(standard), "u_a_key; SELECT 1");
+    assert!(db.ask("insert into u values (1, 1, 1, 1), (2, 2, 1, 2)").starts_with("23505"));
+    assert!(db.ask("alter table u drop constraint u_b").starts_with("42704"));
+    assert!(db.ask("alter table u rename constraint u_b to x").starts_with("42704"));
+    assert_eq!(db.ask("comment on table u is 'said'; alter index u_b rename to u_bb"), "COMMENT; ALTER INDEX");
+    assert_eq!(db.ask("alter table u add column d int default 5"), "ALTER TABLE", "rows get another shape");
+    assert_eq!(db.ask(standard), "u_a_key; SELECT 1");
+    rig.restart(&["--listen", "postgres://127.0.0.1:0"]);
+    let mut db = Postgres::to(&mut rig, "me");
+    assert_eq!(db.ask(standard), "u_a_key; SELECT 1");
+    assert_eq!(db.ask("select obj_description('u'::regclass)"), "said; SELECT 1");
+    assert_eq!(db.ask("create table w (like u including all)"), "CREATE TABLE");
+    assert_eq!(db.ask(&of_u.replace("'u'", "'w'")), "w_a_key,u; w_pkey,p; SELECT 2");
+    assert_eq!(
+        db.ask("select indexname from pg_indexes where tablename = 'w' order by 1"),
+        "w_a_key; w_b_idx; w_pkey; SELECT 3"
+    );
+    assert_eq!(db.ask("alter table u add constraint u_b unique using index u_bb"), "ALTER TABLE");
+    assert_eq!(db.ask(standard), "u_a_key; u_b; SELECT 2");
+    assert!(db.ask("alter table u add constraint x unique using index u_b").starts_with('4'));
+    // A constraint that takes the name of an index that has gone is one.
+    assert_eq!(
+        db.ask("create unique index u_c on u (c); drop index u_c; alter table u add constraint u_c unique (c)"),
+        "CREATE INDEX; DROP INDEX; ALTER TABLE"
+    );
+    assert_eq!(db.ask(standard), "u_a_key; u_b; u_c; SELECT 3");
+    assert_eq!(db.ask("alter table u drop constraint u_c, drop constraint u_b"), "ALTER TABLE");
+    assert_eq!(db.ask(standard), "u_a_key; SELECT 1");
+}
+
+#[test]
+fn names_of_the_catalog_have_a_type_of_their_own() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (ab int primary key, cd varchar(5))");
+    let mut type_of = |sql: &str| {
+        let messages = db.query(sql);
+        let (_, body) = messages.iter().find(|(kind, _)| *kind == b'T').unwrap();
+        let name = body[2..].iter().position(|byte| *byte == 0).unwrap();
+        u32::from_be_bytes(body[2 + name + 7..2 + name + 11].try_into().unwrap())
+    };
+    assert_eq!(type_of("select attname from pg_attribute"), 19);
+    assert_eq!(type_of("select array_agg(attname) from pg_attribute"), 1003);
+    assert_eq!(type_of("select array(select relname from pg_class)"), 1003);
+    assert_eq!(type_of("select array_agg(attnum) from pg_attribute"), 1005);
+    assert_eq!(type_of("select table_name from information_schema.tables"), 19);
+    assert_eq!(type_of("select relname || 'x' from pg_class"), 25);
+    assert_eq!(type_of("select array_agg(cd) from t"), 1015);
+    assert_eq!(
+        db.ask("select array_agg(attname order by attnum) from pg_attribute where attrelid = 't'::regclass"),
+        "{ab,cd}; SELECT 1"
+    );
+    // As pg_dump asks whether a type is one of arrays: by its first character.
+    assert_eq!(db.ask("select typname from pg_type where typname[0] = '_' and oid = 1003"), "_name; SELECT 1");
+    assert_eq!(db.ask("select count(*) from pg_class where relname = 't' and relname in ('t', 'u')"), "1; SELECT 1");
+    assert!(db.ask("select cd[1] from t").starts_with("42804"));
+}
+
+#[test]
+fn a_large_table_gets_a_primary_key_a_slice_at_a_time() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "guest");
+    // As dumps and pgbench make tables: rows first, then the key; more of them than are looked at in one go.
+    assert_eq!(db.ask("create table big (id int, note text)"), "CREATE TABLE");
+    let filled = db.ask("insert into big select n, 'note' from generate_series(1, 20001) as n");
+    assert_eq!(filled, "INSERT 0 20001");
+    assert_eq!(db.ask("insert into big values (null, 'none')"), "INSERT 0 1");
+    let refused = db.ask("alter table big add primary key (id)");
+    assert_eq!(refused, "23502: column \"id\" of relation \"big\" contains null values");
+    assert_eq!(db.ask("update big set id = 7 where id is null"), "UPDATE 1");
+    let refused = db.ask("alter table big add primary key (id)");
+    assert!(refused.starts_with("23505"), "{refused}");
+    assert_eq!(db.ask("delete from big where id = 7 and note = 'none'"), "DELETE 1");
+    assert_eq!(db.ask("alter table big add primary key (id)"), "ALTER TABLE");
+    let again = db.ask("alter table big add primary key (id)");
+    assert_eq!(again, "42P16: multiple primary keys for table \"big\" are not allowed");
+    assert!(db.ask("insert into big values (5, 'twice')").starts_with("23505"));
+    assert_eq!(db.ask("insert into big values (-1, 'new')"), "INSERT 0 1");
+    rig.restart(&["--listen", "postgres://127.0.0.1:0"]);
+    let mut db = Postgres::to(&mut rig, "guest");
+    assert_eq!(db.ask("select * from big where id = -1"), "-1,new; SELECT 1");
+    assert_eq!(db.ask("select count(*), sum(id) from big"), "20002,200030000; SELECT 1");
+    assert!(db.ask("insert into big values (5, 'twice')").starts_with("23505"));
+    // With fewer rows the key can go, and come again, though a column of the hidden one is left.
+    assert_eq!(db.ask("delete from big where id > 3"), "DELETE 19998");
+    assert_eq!(db.ask("alter table big drop constraint big_pkey"), "ALTER TABLE");
+    assert_eq!(db.ask("insert into big values (3, 'twice')"), "INSERT 0 1");
+    assert_eq!(db.ask("delete from big where note = 'twice'"), "DELETE 1");
+    assert_eq!(db.ask("alter table big add primary key (id)"), "ALTER TABLE");
+    assert_eq!(db.ask("select * from big order by id"), "-1,new; 1,note; 2,note; 3,note; SELECT 4");
 }

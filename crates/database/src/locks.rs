@@ -194,7 +194,7 @@ pub fn is_deadlock(error: &Error) -> bool {
 
 impl Database {
     /// The row that a full key of a unique index names, which nobody else locks or changes until the open transaction ends. If somebody else has
-    /// locked it, waits for at most `timeout_ns`, or as long as it takes. Checks the right to write.
+    /// locked it, waits for at most `timeout_ns`, or as long as it takes. Checks the right to write, or to change or remove rows.
     ///
     /// Errors: `NoTransaction` without a transaction; as `get`; `Timeout`; `TransactionConflict` if whoever has the row waits for this
     /// transaction, which is rolled back then; there is no fiber that could wait.
@@ -207,19 +207,7 @@ impl Database {
         timeout_ns: Option<u64>,
     ) -> Result<Option<Tuple>> {
         self.enter(context)?;
-        if !self.is_in_explicit_txn(context) {
-            return Err(Error::new(ErrorCode::NoTransaction, &[]));
-        }
-        if let Err(error) = self.check_space_access(context, space, Privileges::WRITE) {
-            // Who may change or remove rows may keep others from them; and who may put one in, from its place.
-            let finer = [Privileges::UPDATE, Privileges::DELETE, Privileges::INSERT];
-            if !finer.iter().any(|right| self.check_space_access(context, space, *right).is_ok()) {
-                return Err(error);
-            }
-        }
-        self.check_exact_key(space, index_id, key)?;
-        self.check_lockable(space)?;
-        self.check_goes_on(context)?;
+        self.check_may_lock(context, space, index_id, key, &[Privileges::UPDATE, Privileges::DELETE])?;
         loop {
             self.check_not_in_view(context)?;
             let Some((row, shown)) = self.row_key(context, space, index_id, key)? else {
@@ -236,6 +224,48 @@ impl Database {
                 return Ok(found);
             }
         }
+    }
+
+    /// Keeps others from a place, for who is about to put a row there, with the right to do so alone. Errors: as `get_for_update`.
+    pub fn lock_for_insert(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        key: Key<'_>,
+        timeout_ns: Option<u64>,
+    ) -> Result<()> {
+        if self.check_space_access(context, space, Privileges::READ | Privileges::WRITE).is_ok() {
+            return self.get_for_update(context, space, IndexId::PRIMARY, key, timeout_ns).map(drop);
+        }
+        self.enter(context)?;
+        self.check_may_lock(context, space, IndexId::PRIMARY, key, &[Privileges::INSERT])?;
+        self.check_not_in_view(context)?;
+        match self.row_key(context, space, IndexId::PRIMARY, key)? {
+            Some((row, shown)) => self.lock(context, space, row, &shown, timeout_ns),
+            None => Ok(()),
+        }
+    }
+
+    /// `finer`: rights that suffice where the one to write is missing.
+    fn check_may_lock(
+        &self,
+        context: &Context,
+        space: &Space,
+        index_id: IndexId,
+        key: Key<'_>,
+        finer: &[u32],
+    ) -> Result<()> {
+        if !self.is_in_explicit_txn(context) {
+            return Err(Error::new(ErrorCode::NoTransaction, &[]));
+        }
+        if let Err(error) = self.check_space_access(context, space, Privileges::WRITE)
+            && !finer.iter().any(|right| self.check_space_access(context, space, *right).is_ok())
+        {
+            return Err(error);
+        }
+        self.check_exact_key(space, index_id, key)?;
+        self.check_lockable(space)?;
+        self.check_goes_on(context)
     }
 
     fn check_lockable(&self, space: &Space) -> Result<()> {

@@ -134,6 +134,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (705, "unknown", -2, "X", 0, 0),
     (1000, "_bool", -1, "A", 0, 16),
     (1001, "_bytea", -1, "A", 0, 17),
+    (1003, "_name", -1, "A", 0, 19),
     (1005, "_int2", -1, "A", 0, 21),
     (1007, "_int4", -1, "A", 0, 23),
     (1009, "_text", -1, "A", 0, 25),
@@ -173,6 +174,7 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::Double => 701,
         Base::Decimal | Base::Number => 1700,
         Base::Text if ty.length > 0 => 1043,
+        Base::Text if ty.is_name() => 19,
         Base::Text | Base::Unknown | Base::Any | Base::Scalar => 25,
         Base::Uuid => 2950,
         Base::Date => 1082,
@@ -392,7 +394,7 @@ pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> 
         .indexes()
         .into_iter()
         .find(|(table, at)| index_number(table.space.id.0, u64::from(table.indexes[*at].id.0)) == number)?;
-    let index = &table.indexes[at];
+    let index = table.indexes.get(at).filter(|index| index.is_constraint)?;
     let columns: Vec<String> = index.parts.iter().map(|(field, ..)| quoted(&table.columns[*field].name)).collect();
     let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
     Some(format!("{kind} ({})", columns.join(", ")))
@@ -497,6 +499,18 @@ impl Virtual {
             || 12_000 + all().position(|table| std::ptr::eq(table, self)).unwrap_or(0) as i64,
             |(_, number)| *number,
         )
+    }
+
+    /// True for a column that is a `name` there: clients read arrays of names in another way than those of text.
+    pub(crate) fn is_name(&self, column: &str) -> bool {
+        match self.schema {
+            "pg_catalog" => {
+                column.ends_with("name") && column != "name"
+                    || matches!(column, "tableowner" | "viewowner" | "tablespace")
+            }
+            "information_schema" => ["_name", "_catalog", "_schema"].iter().any(|ending| column.ends_with(ending)),
+            _ => false,
+        }
     }
 
     /// True if each row says in a hidden column, `tableoid`, which table it is of.
@@ -610,9 +624,10 @@ pub(crate) fn description(run: &Run<'_>, object: i64, column: i64) -> Value {
 
 /// Sequences, but those that fill keys nobody has declared.
 fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>> {
-    let tables = view.tables();
-    let hidden: Vec<u32> = tables
-        .iter()
+    let spaces = view.database.catalog.spaces().into_iter().filter(|space| !space.is_system() && space.has_rows());
+    let hidden: Vec<u32> = spaces
+        .filter(|space| space.sequence.borrow().is_some())
+        .filter_map(|space| Table::of(view.database, space).ok())
         .filter_map(|table| table.generated.filter(|(field, _)| table.columns[*field].is_hidden))
         .map(|(_, sequence)| sequence)
         .collect();
@@ -704,7 +719,7 @@ fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
 }
 
 fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
-    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique);
+    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint);
     let row = |(table, at): (Rc<Table>, usize)| {
         let index = &table.indexes[at];
         let number = index_number(table.space.id.0, u64::from(index.id.0));

@@ -298,7 +298,7 @@ impl Write {
         let key: Vec<Value> = self.table.primary_key().iter().map(|(field, ..)| row[*field].clone()).collect();
         if let Some(parts) = encode_key(&self.table.space, IndexId::PRIMARY, &key) {
             let key = Key { parts: &parts, part_count: key.len() as u32 };
-            run.database.get_for_update(run.context, &self.table.space, IndexId::PRIMARY, key, run.lock_timeout_ns)?;
+            run.database.lock_for_insert(run.context, &self.table.space, key, run.lock_timeout_ns)?;
         }
         Ok(())
     }

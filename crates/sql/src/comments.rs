@@ -8,8 +8,8 @@ use crate::error::{Condition, Error, Result};
 use crate::table::Table;
 use database::{Database, Operation, SPACE_ID, Space};
 use sqlparser::ast;
-use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, SpaceId};
 
 /// Bytes of a comment.
 const COMMENT_MAX: usize = 8192;
@@ -25,15 +25,43 @@ pub(crate) fn check(comment: &str) -> Result<()> {
     }
 }
 
+/// What is kept of a table where Tarantool passes it over: the entries below `checks` among the options of its space.
+pub(crate) fn below(database: &Database, space: SpaceId) -> Vec<(String, Vec<u8>)> {
+    let mut key = Vec::new();
+    msgpack::encode_uint(&mut key, u64::from(space.0));
+    let row =
+        database.space(SPACE_ID).ok().and_then(|spaces| spaces.rows.memory()?.borrow().get(IndexId::PRIMARY, &key, 1));
+    let options = row.as_ref().and_then(|row| row.field(5)).map_or_else(Vec::new, raw_entries);
+    let found = options.iter().find(|(key, _)| key == "checks");
+    found.map_or_else(Vec::new, |(_, below)| raw_entries(below))
+}
+
+/// Changes one of them; none: it goes. Errors: those of the write.
+pub(crate) fn put_below(ddl: &Ddl<'_>, space: SpaceId, name: &str, value: Option<Vec<u8>>) -> Result<()> {
+    let row = ddl.space_row(space)?;
+    let mut options = raw_entries(row.get(5).map_or(&[0x80][..], Vec::as_slice));
+    let at = options.iter().position(|(key, _)| key == "checks");
+    let mut below = at.map_or_else(Vec::new, |at| raw_entries(&options.remove(at).1));
+    below.retain(|(key, _)| key != name);
+    if let Some(value) = value {
+        below.push((name.to_string(), value));
+    }
+    if !below.is_empty() {
+        options.push(("checks".to_string(), encode_entries(&below)));
+    }
+    let key = encoded_key(&[u64::from(space.0)]);
+    let mut ops = Vec::new();
+    msgpack::encode_array(&mut ops, 1);
+    msgpack::encode_array(&mut ops, 3);
+    msgpack::encode_str(&mut ops, b"=");
+    msgpack::encode_uint(&mut ops, 5);
+    ops.extend_from_slice(&encode_entries(&options));
+    ddl.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
+}
+
 /// What was said of a table.
 pub(crate) fn of(database: &Database, space: &Space) -> Option<String> {
-    let mut key = Vec::new();
-    msgpack::encode_uint(&mut key, u64::from(space.id.0));
-    let spaces = database.space(SPACE_ID).ok()?;
-    let row = spaces.rows.memory()?.borrow().get(IndexId::PRIMARY, &key, 1)?;
-    let options = raw_entries(row.field(5)?);
-    let (_, below) = options.iter().find(|(key, _)| key == "checks")?;
-    let (_, comment) = raw_entries(below).into_iter().find(|(key, _)| key == "comment")?;
+    let (_, comment) = below(database, space.id).into_iter().find(|(key, _)| key == "comment")?;
     let comment = Reader::new(&comment).read_str().ok()?.to_vec();
     String::from_utf8(comment).ok()
 }
@@ -91,25 +119,7 @@ impl Ddl<'_> {
     /// Says something of a table, or nothing any more. Errors: it is too long; those of the write.
     pub(crate) fn comment_table(&self, table: &Table, comment: Option<&str>) -> Result<()> {
         comment.map_or(Ok(()), check)?;
-        let row = self.space_row(table.space.id)?;
-        let mut options = raw_entries(row.get(5).map_or(&[0x80][..], Vec::as_slice));
-        let at = options.iter().position(|(key, _)| key == "checks");
-        let mut below = at.map_or_else(Vec::new, |at| raw_entries(&options.remove(at).1));
-        below.retain(|(key, _)| key != "comment");
-        if let Some(comment) = comment {
-            below.push(("comment".to_string(), encoded(comment)));
-        }
-        if !below.is_empty() {
-            options.push(("checks".to_string(), encode_entries(&below)));
-        }
-        let key = encoded_key(&[u64::from(table.space.id.0)]);
-        let mut ops = Vec::new();
-        msgpack::encode_array(&mut ops, 1);
-        msgpack::encode_array(&mut ops, 3);
-        msgpack::encode_str(&mut ops, b"=");
-        msgpack::encode_uint(&mut ops, 5);
-        ops.extend_from_slice(&encode_entries(&options));
-        self.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
+        put_below(self, table.space.id, "comment", comment.map(encoded))
     }
 }
 

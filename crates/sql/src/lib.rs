@@ -63,6 +63,7 @@ mod table;
 mod temporary;
 mod text;
 mod types;
+mod unique;
 mod value;
 mod views;
 mod window;

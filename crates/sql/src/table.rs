@@ -49,6 +49,8 @@ pub(crate) struct Index {
     pub(crate) id: IndexId,
     pub(crate) name: String,
     pub(crate) is_unique: bool,
+    /// It is what a PRIMARY KEY or UNIQUE of its table says, and not one that CREATE UNIQUE INDEX has made.
+    pub(crate) is_constraint: bool,
     pub(crate) is_ordered: bool,
     /// Fields, and whether one may be null; its collation.
     pub(crate) parts: Vec<(usize, bool, Option<Arc<Collation>>)>,
@@ -107,16 +109,20 @@ impl Table {
             return Err(Error::unsupported(what).hint("Give it one: box.space.<name>:format({...})."));
         }
         let sql = crate::Sql::of(database);
+        let has_unique = space.index_defs().iter().any(|index| index.is_unique && index.id != IndexId::PRIMARY);
+        let alone = if has_unique { crate::unique::names(database, &space) } else { Vec::new() };
         let indexes = space
             .index_defs()
             .iter()
-            .map(|index| Index {
+            .map(|index| (index, space.index_name(index.id)))
+            .map(|(index, name)| Index {
                 alike: match index.is_unique && index.key_def.parts().len() == 1 {
                     true => None,
                     false => sql.selectivity.of(database, &space, index),
                 },
                 id: index.id,
-                name: space.index_name(index.id),
+                is_constraint: index.is_unique && (index.id == IndexId::PRIMARY || !alone.contains(&name)),
+                name,
                 is_unique: index.is_unique,
                 is_ordered: index.kind == IndexKind::Tree,
                 parts: index

@@ -98,6 +98,8 @@ const BASES: [Base; 26] = [
 
 /// Marks a vector, where other arrays have the length of their elements.
 const VECTOR: u32 = u32::MAX;
+/// Marks an array of names in the same place.
+const NAMES: u32 = u32::MAX - 1;
 
 const _: () = {
     let mut number = 0;
@@ -125,6 +127,8 @@ impl Type {
     pub const BOOL: Type = Type::of(Base::Bool);
     /// Text of any length.
     pub const TEXT: Type = Type::of(Base::Text);
+    /// PostgreSQL's `name`: text of its catalog, which clients tell from other text by its number. Marked where numbers have digits.
+    pub const NAME: Type = Type { base: Base::Text, length: 0, scale: 1 };
 
     /// A type without numbers.
     pub const fn of(base: Base) -> Self {
@@ -135,7 +139,10 @@ impl Type {
     pub fn array_of(element: Type) -> Self {
         match element.base {
             Base::Array => element,
-            base => Type { base: Base::Array, length: element.length, scale: base as u32 + 1 },
+            base => {
+                let length = if element.is_name() { NAMES } else { element.length };
+                Type { base: Base::Array, length, scale: base as u32 + 1 }
+            }
         }
     }
 
@@ -144,6 +151,7 @@ impl Type {
         let base = self.scale.checked_sub(1).and_then(|number| BASES.get(number as usize)).copied();
         match base.filter(|_| self.base == Base::Array) {
             Some(base) if self.is_vector() => Type::of(base),
+            Some(Base::Text) if self.length == NAMES => Type::NAME,
             Some(base) => Type { base, length: self.length, scale: 0 },
             None => Type::of(Base::Any),
         }
@@ -157,6 +165,11 @@ impl Type {
     /// True for that one.
     pub fn is_vector(self) -> bool {
         self.base == Base::Array && self.length == VECTOR
+    }
+
+    /// True for PostgreSQL's `name`.
+    pub fn is_name(self) -> bool {
+        self == Type::NAME
     }
 
     /// PostgreSQL's `json`, which is kept as it is written, or `jsonb`.
@@ -440,6 +453,7 @@ impl Type {
                 Base::Uint8 => "bigint unsigned",
                 Base::Double => "double precision",
                 Base::Decimal | Base::Number => "numeric",
+                Base::Text if self.is_name() && dialect == Dialect::Postgres => "name",
                 Base::Text | Base::Scalar | Base::Any => "text",
                 Base::Bytes => "bytea",
                 Base::Uuid => "uuid",

@@ -63,6 +63,23 @@ fn password_hash_of_nothing() -> [u8; 20] {
     wire::password_hash(b"")
 }
 
+/// Who manages accounts without all rights has none on those that have them: a password that it sets there would be its way in. Errors: `AccessDenied`.
+fn check_not_above(
+    database: &Database,
+    context: &Context,
+    id: UserId,
+    wanted: u32,
+    kind: ObjectType,
+    name: &str,
+) -> Result<()> {
+    let user = context.user(&database.catalog);
+    let is_above = super::has_all_rights(&database.catalog.rights_of(id));
+    if !is_above || user == id || context.origin.is_replay() || is_almighty(database, context) {
+        return Ok(());
+    }
+    Err(denied(wanted, kind, name, &database.catalog.user_name(user)))
+}
+
 fn object_type(kind: UserKind) -> ObjectType {
     if kind == UserKind::User { ObjectType::User } else { ObjectType::Role }
 }
@@ -79,6 +96,7 @@ pub(super) fn on_user(
         let id = user.id;
         let kind = object_type(user.kind);
         check_change(database, context, Privileges::DROP, kind, id, user.owner, &user.name)?;
+        check_not_above(database, context, id, Privileges::DROP, kind, &user.name)?;
         let refuse = |why: &str| Err(Error::new(ErrorCode::DropUser, &[&user.name, &why]));
         if id <= ADMIN || id <= SUPER && user.kind == UserKind::Role {
             return refuse("the user or the role is a system");
@@ -116,6 +134,7 @@ pub(super) fn on_user(
             let (kind, name) =
                 known.as_ref().map_or((kind, &user.name), |known| (object_type(known.kind), &known.name));
             check_change(database, context, Privileges::ALTER, kind, id, id, name)?;
+            check_not_above(database, context, id, Privileges::ALTER, kind, name)?;
             let is_own = context.user(&database.catalog) == id;
             if id <= SUPER && !is_own && !context.origin.is_replay() && !is_almighty(database, context) {
                 let asker = database.catalog.user_name(context.user(&database.catalog));

@@ -294,6 +294,8 @@ fn plan_create(database: &Database, context: &Context, space: &Rc<Space>, parsed
         wanted = Privileges::ALTER;
     }
     check_change(database, context, wanted, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
+    // Who may make spaces may not refuse the rows of others by a unique index on theirs.
+    check_change(database, context, Privileges::ALTER, ObjectType::Space, space.id.0, space.owner(), &space.name())?;
     if let SpaceKind::View { .. } = space.kind
         && !context.origin.is_replay()
     {

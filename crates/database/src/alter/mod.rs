@@ -95,10 +95,13 @@ pub(crate) fn on_system_row(
 
 /// True if a user may do everything, as the administrator and whoever has the role `super`.
 fn is_almighty(database: &Database, context: &Context) -> bool {
+    context.user(&database.catalog) == ADMIN || has_all_rights(&context.rights(&database.catalog))
+}
+
+fn has_all_rights(rights: &crate::access::Rights) -> bool {
     /// All privileges that can be granted on the universe.
     const EVERYTHING: u32 = 0x1fff;
-    let rights = context.rights(&database.catalog);
-    context.user(&database.catalog) == ADMIN || rights.universe & EVERYTHING == EVERYTHING
+    rights.universe & EVERYTHING == EVERYTHING
 }
 
 /// Checks that the owner of an object is who makes it, or stays who it was, unless its owner gives it away. Errors: `AccessDenied`.

@@ -1,8 +1,8 @@
 //! Rows of `_space`, `_truncate` and `_collation`.
 
 use super::build::{Work, check_not_building};
-use super::{SEQUENCE_ID, check_change, check_given_owner, constraints, disk};
-use crate::access::{ObjectType, Privileges};
+use super::{SEQUENCE_ID, check_change, check_given_owner, constraints, disk, is_almighty};
+use crate::access::{ObjectType, Privileges, denied};
 use crate::catalog::constraints::{parse_actions, parse_checks, parse_foreign_keys};
 use crate::catalog::{CheckDef, ForeignKeyDef, MemoryLimit, SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
 use crate::database::Database;
@@ -52,7 +52,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
     if database.catalog.user(owner).is_none() && !origin.is_replay() {
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
-    let (mut group_id, mut is_temporary, mut own) = (0, false, None);
+    let (mut group_id, mut is_temporary, mut is_view, mut own) = (0, false, false, None);
     let mut given = Constraints { own: SpaceId(id), checks: Vec::new(), foreign_keys: Vec::new() };
     for_each_entry(opts, |key, value| {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &what]);
@@ -75,7 +75,8 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
             "foreign_key" => given.read(key, value, None).map_err(|why| wrong(&why))?,
             // What Tarantool has no option for stands below one that it passes over.
             "checks" => own = Some(value),
-            "view" | "sql" | "defer_deletes" => {}
+            "view" => is_view = as_bool(value) == Some(true),
+            "sql" | "defer_deletes" => {}
             other => return Err(wrong(&format!("unexpected option '{other}'"))),
         }
         Ok(())
@@ -144,6 +145,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         group_id,
         is_temporary,
         is_session,
+        is_view,
         ttl,
         memory_limit,
         checks,
@@ -196,7 +198,7 @@ fn parse_own_options(
             }
             b"foreign_key" => parse_actions(value, foreign_keys)?,
             // What programs say of a space, who understand it.
-            b"comment" | b"sql" => {}
+            b"comment" | b"sql" | b"unique_index" => {}
             b"eviction" => {
                 evicts = match as_str(value) {
                     Some("clock") => Some(true),
@@ -363,6 +365,18 @@ pub(super) fn on_space(
     }
 }
 
+/// A view reads with the rights of its owner: nobody makes one in the name of somebody else, gives one away, or changes what another one's reads. Errors:
+/// `AccessDenied`.
+fn check_owner_of_view(database: &Database, context: &Context, old: Option<&SpaceDef>, def: &SpaceDef) -> Result<()> {
+    let user = context.user(&database.catalog);
+    let is_own = def.owner == user && old.is_none_or(|old| old.owner == user);
+    if !def.is_view || is_own || context.origin.is_replay() || is_almighty(database, context) {
+        return Ok(());
+    }
+    let wanted = if old.is_none() { Privileges::CREATE } else { Privileges::ALTER };
+    Err(denied(wanted, ObjectType::Space, &def.name, &database.catalog.user_name(user)))
+}
+
 fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<Effect>> {
     let def = parse_space(database, context.origin, new.data(), ErrorCode::CreateSpace)?;
     if database.catalog.space(def.id).is_some() && context.origin.is_replay() {
@@ -370,6 +384,7 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
         return alter_in_place(database, &def).map(|()| None);
     }
     check_change(database, context, Privileges::CREATE, ObjectType::Space, def.id.0, def.owner, &def.name)?;
+    check_owner_of_view(database, context, None, &def)?;
     constraints::check_def(database, context, None, &def)?;
     let format = make_format(database, &def, &[])?;
     let id = def.id;
@@ -454,6 +469,7 @@ fn plan_alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) 
         ObjectType::Space,
         &def.name,
     )?;
+    check_owner_of_view(database, context, Some(&old_def), &def)?;
     let refuse = |why: &str| Err(Error::new(ErrorCode::AlterSpace, &[&old_def.name, &why]));
     if def.engine != old_def.engine {
         return refuse("can not change space engine");

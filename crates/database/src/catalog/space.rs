@@ -51,6 +51,8 @@ pub struct SpaceDef {
     pub is_temporary: bool,
     /// It belongs to one session: not even its definition is logged.
     pub is_session: bool,
+    /// It is a view of SQL, which reads with the rights of its owner.
+    pub is_view: bool,
     /// When rows expire, if they do.
     pub ttl: Option<Ttl>,
     /// What rows and indexes may take, if that is bounded.

@@ -21,6 +21,7 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Double => 701,
         Base::Decimal | Base::Number => 1700,
         Base::Text if ty.length > 0 => 1043,
+        Base::Text if ty.is_name() => 19,
         Base::Text | Base::Unknown | Base::Any | Base::Scalar => 25,
         Base::Uuid => 2950,
         Base::Date => 1082,
@@ -43,6 +44,7 @@ pub(super) fn size_of(ty: Type) -> i16 {
         23 | 1082 => 4,
         20 | 701 | 1114 | 1184 => 8,
         2950 | 1186 => 16,
+        19 => 64,
         _ => -1,
     }
 }
@@ -87,6 +89,7 @@ fn array_of(element: u32) -> u32 {
     match element {
         16 => 1000,
         17 => 1001,
+        19 => 1003,
         21 => 1005,
         23 => 1007,
         20 => 1016,

@@ -190,7 +190,7 @@ impl Binder<'_> {
             _ => Vec::new(),
         };
         let check = |root: Bound| match root.ty.base {
-            Base::Unknown | Base::Text if self.dialect == Dialect::Postgres => {
+            Base::Unknown | Base::Text if self.dialect == Dialect::Postgres && !root.ty.is_name() => {
                 let what = format!("cannot subscript type {} because it does not support subscripting", root.ty);
                 Err(Error::new(Condition::TypeMismatch, what))
             }

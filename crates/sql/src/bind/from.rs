@@ -312,6 +312,7 @@ impl Binder<'_> {
             ty: match *name {
                 "indkey" | "indoption" | "indclass" | "indcollation" => Type::vector(),
                 "conkey" | "confkey" => Type::array_of(Type::of(Base::Int2)),
+                _ if *base == Base::Text && table.is_name(name) => Type::NAME,
                 _ => Type::of(*base),
             },
             collation: None,

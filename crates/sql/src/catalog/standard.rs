@@ -138,7 +138,7 @@ pub(super) fn standard_schemas(view: &View<'_>) -> Vec<Vec<Value>> {
 
 pub(super) fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
-    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique);
+    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint);
     let row = |(table, at): (Rc<Table>, usize)| {
         let index = &table.indexes[at];
         let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
@@ -237,7 +237,7 @@ pub(super) fn standard_checks(view: &View<'_>) -> Vec<Vec<Value>> {
 pub(super) fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);
     let mut rows = Vec::new();
-    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
+    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint) {
         let index = &table.indexes[at];
         for ((field, ..), number) in index.parts.iter().zip(1..) {
             rows.push(vec![
@@ -268,7 +268,7 @@ pub(super) fn standard_usage(view: &View<'_>) -> Vec<Vec<Value>> {
         vec![text(&catalog), text(&schema), text(&table.name), text(column), text(&catalog), text(&schema), text(name)]
     };
     let mut rows = Vec::new();
-    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
+    for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint) {
         let index = &table.indexes[at];
         rows.extend(index.parts.iter().map(|(field, ..)| row(&table, *field, &index.name)));
     }

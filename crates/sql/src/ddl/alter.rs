@@ -102,6 +102,7 @@ impl Ddl<'_> {
                     match index.filter(|index| index.id != IndexId::PRIMARY) {
                         Some(index) => {
                             self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
+                            self.set_constraint(table.space.id, &index.name, true)?;
                         }
                         None => {
                             let what = format!("Can't DROP '{name}'; check that column/key exists");
@@ -111,7 +112,13 @@ impl Ddl<'_> {
                 }
                 AlterTableOperation::RenameConstraint { old_name, new_name } => {
                     let (old, new) = (self.dialect.fold(old_name), self.dialect.fold(new_name));
-                    if !self.rename_constraint(&table, &old, &new)? && !self.rename_index(&table, &old, &new)? {
+                    let is_index = table.indexes.iter().any(|index| {
+                        (index.is_constraint || self.dialect != Dialect::Postgres)
+                            && self.dialect.is_same(&index.name, &old)
+                    });
+                    let is_renamed = self.rename_constraint(&table, &old, &new)?
+                        || is_index && self.rename_index(&table, &old, &new)?;
+                    if !is_renamed {
                         let what = format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
                         return Err(Error::new(Condition::UndefinedObject, what));
                     }

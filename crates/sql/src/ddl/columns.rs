@@ -6,7 +6,7 @@ use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::table::Table;
+use crate::table::{Index, Table};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::INDEX_ID;
@@ -20,14 +20,21 @@ impl Ddl<'_> {
         if self.drop_constraint(table, name)? {
             return Ok(());
         }
-        let index = table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, name));
+        let is_one = |index: &&Index| match self.dialect {
+            Dialect::Postgres => index.is_constraint,
+            _ => index.is_unique,
+        };
+        let index = table.indexes.iter().filter(is_one).find(|index| self.dialect.is_same(&index.name, name));
         match index {
             Some(index) if index.id == IndexId::PRIMARY => {
                 let mut shape = self.shape_of(table)?;
                 self.hide_primary(table, &mut shape)?;
                 self.reshape(table, shape)
             }
-            Some(index) => self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)]),
+            Some(index) => {
+                self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
+                self.set_constraint(table.space.id, &index.name, true)
+            }
             None if if_exists => Ok(()),
             None => {
                 let what = match self.dialect {
@@ -89,6 +96,7 @@ impl Ddl<'_> {
                     shape.indexes.iter().any(|(_, index)| index.name == known)
                 });
             }
+            self.set_constraint(table.space.id, &index_name, true)?;
             shape.indexes.push((next, NewIndex { name: index_name, ..index }));
         }
         if keys.is_generated {
@@ -113,7 +121,8 @@ impl Ddl<'_> {
         fields: Vec<usize>,
         name: &str,
     ) -> Result<()> {
-        let hidden = shape.columns.iter().position(|column| column.is_hidden);
+        let is_key = |at: &usize| shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(at));
+        let hidden = shape.columns.iter().position(|column| column.is_hidden).filter(is_key);
         let Some(hidden) = hidden else {
             let what = match self.dialect {
                 Dialect::Mysql => "Multiple primary key defined".to_string(),
@@ -203,6 +212,27 @@ impl Ddl<'_> {
     }
 
     /// ALTER COLUMN.
+    /// A column, which no index has, may be null or not. Errors: some of its values are.
+    pub(super) fn put_nullable(&self, table: &Table, at: usize, is_nullable: bool) -> Result<()> {
+        let format = self.changed_format(table, |format| {
+            if let Some(column) = format.get_mut(at) {
+                set_nullable(column, is_nullable);
+            }
+        })?;
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
+            let name = &table.columns[at].name;
+            let what = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
+            // In rows that are older than the column it is not there at all.
+            let is_null = error.body().source.as_ref().is_some_and(|source| {
+                source.is(database::ErrorCode::FieldType) || source.is(database::ErrorCode::FieldMissing)
+            });
+            match is_null {
+                true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
+                false => error,
+            }
+        })
+    }
+
     pub(super) fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
         use ast::AlterColumnOperation as Op;
         let at = self.column_at(table, name)?;
@@ -236,25 +266,7 @@ impl Ddl<'_> {
                     }
                     return self.reshape(table, shape);
                 }
-                let format = self.changed_format(table, |format| {
-                    if let Some(column) = format.get_mut(at) {
-                        set_nullable(column, is_nullable);
-                    }
-                })?;
-                self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
-                    let what = format!(
-                        "column \"{}\" of relation \"{}\" contains null values",
-                        table.columns[at].name, table.name
-                    );
-                    // In rows that are older than the column it is not there at all.
-                    let is_null = error.body().source.as_ref().is_some_and(|source| {
-                        source.is(database::ErrorCode::FieldType) || source.is(database::ErrorCode::FieldMissing)
-                    });
-                    match is_null {
-                        true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
-                        false => error,
-                    }
-                })
+                self.put_nullable(table, at, is_nullable)
             }
             Op::SetDataType { data_type, using, .. } => {
                 let ty = Type::of_ast(self.dialect, data_type)?;

@@ -11,6 +11,7 @@ impl Ddl<'_> {
     /// CREATE TABLE a LIKE b: columns, indexes and checks, and no rows.
     pub(super) fn create_like(&self, create: &ast::CreateTable, name: &str, like: &ast::ObjectName) -> Result<u64> {
         let table = self.table(like)?;
+        self.database.check_space_access(self.context, &table.space, database::Privileges::READ)?;
         let row = self.space_row(table.space.id)?;
         let space_id = self.new_table_id(create.temporary)?;
         let mut fields = row.clone();

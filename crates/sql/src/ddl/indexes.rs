@@ -10,6 +10,9 @@ use database::{INDEX_ID, Operation};
 use sqlparser::ast::{self, TableConstraint};
 use tuple::{SpaceId, msgpack};
 
+/// Rows of a table that gets a primary key in one go.
+const AT_ONCE_MAX: u64 = 20_000;
+
 impl Ddl<'_> {
     /// An index over fields, of a name or the first free one that begins so.
     pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<()> {
@@ -110,6 +113,9 @@ impl Ddl<'_> {
 
     /// ALTER TABLE ADD of a constraint that is an index.
     pub(super) fn add_key(&self, table: &Table, constraint: &TableConstraint) -> Result<()> {
+        if let TableConstraint::UniqueUsingIndex(using) = constraint {
+            return self.take_index(table, using);
+        }
         let columns = self.columns_of(table);
         let (mut primary, mut indexes, mut declared) = (None, Vec::new(), Declared::default());
         self.add_constraint(&table.name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
@@ -126,6 +132,7 @@ impl Ddl<'_> {
                 });
             }
             self.put_index(id, number, &name, index, &columns)?;
+            self.set_constraint(table.space.id, &name, true)?;
         }
         let Some(primary) = primary else { return Ok(()) };
         let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
@@ -133,11 +140,52 @@ impl Ddl<'_> {
             let what = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
             return Err(Error::new(Condition::InvalidTable, what));
         };
+        let is_long = table.row_count() > AT_ONCE_MAX && table.space.rows.memory().is_some();
+        if is_long && !self.context.is_in_txn() {
+            return self.show_primary_in_place(table, &primary, hidden);
+        }
         let mut shape = self.shape_of(table)?;
         let name = primary.name.clone();
-        let _ = hidden;
         self.show_primary(table, &mut shape, primary.fields, &name)?;
         self.reshape(table, shape)
+    }
+
+    /// Columns become the primary key of a table of many rows, which are looked at a slice at a time. The hidden key stays as a column that nobody sees
+    /// and nothing fills any more.
+    ///
+    /// Steps, each of which leaves a table that is as good as before. Errors: values that are null, or there twice.
+    fn show_primary_in_place(&self, table: &Table, primary: &NewIndex, hidden: usize) -> Result<()> {
+        for field in primary.fields.iter().filter(|field| table.columns[**field].is_nullable) {
+            self.put_nullable(table, *field, false)?;
+        }
+        let mut columns = self.columns_of(table);
+        primary.fields.iter().for_each(|field| columns[*field].is_nullable = false);
+        let name = self.index_name(&table.name, primary, 0);
+        let row = encode_index(u64::from(table.space.id.0), 0, &name, primary, &columns);
+        self.execute(INDEX_ID, Operation::Replace { tuple: &row })?;
+        let sql = crate::Sql::of(self.database);
+        sql.in_txn(self.database, self.context, || self.unlink_sequence(&table.space))?;
+        self.put_nullable(table, hidden, true)
+    }
+
+    /// UNIQUE USING INDEX: an index that is there becomes a constraint.
+    fn take_index(&self, table: &Table, using: &ast::ConstraintUsingIndex) -> Result<()> {
+        let old = self.dialect.fold(&using.index_name);
+        let new = using.name.as_ref().map_or_else(|| old.clone(), |name| self.dialect.fold(name));
+        let Some(index) = table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &old)) else {
+            return Err(Error::new(Condition::UndefinedObject, format!("index \"{old}\" does not exist")));
+        };
+        if !index.is_unique || index.is_constraint {
+            let what = match index.is_unique {
+                true => format!("index \"{old}\" is already associated with a constraint"),
+                false => format!("\"{old}\" is not a unique index"),
+            };
+            return Err(Error::new(Condition::InvalidTable, what));
+        }
+        if new != old {
+            self.rename_index(table, &old, &new)?;
+        }
+        self.set_constraint(table.space.id, &new, true)
     }
 
     pub(super) fn create_index(&self, create: &ast::CreateIndex) -> Result<u64> {
@@ -170,6 +218,7 @@ impl Ddl<'_> {
         let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
         self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+        self.set_constraint(table.space.id, &name, self.dialect != Dialect::Postgres || !create.unique)?;
         Ok(1)
     }
 }

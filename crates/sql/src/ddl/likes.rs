@@ -7,6 +7,7 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use sqlparser::ast::{self, ObjectNamePart};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use tuple::SpaceId;
 
 /// What the part of a name begins with that says what is taken over.
 const MARK: &str = "including:";
@@ -91,6 +92,7 @@ impl Ddl<'_> {
             return Err(Error::unsupported("CREATE TABLE (LIKE ...) with more than that"));
         }
         let table = self.table(&like.name)?;
+        self.database.check_space_access(self.context, &table.space, database::Privileges::READ)?;
         let is_hidden = |at: usize| table.columns[at].is_hidden;
         let takes_generated = has("identity") || has("defaults");
         let mut columns: Vec<NewColumn> = self.columns_of(&table);
@@ -101,9 +103,13 @@ impl Ddl<'_> {
         let mut generated = table.generated.map(|(at, _)| at).filter(|at| takes_generated || is_hidden(*at));
         // Whether those that are there, or one that nobody sees.
         let mut indexes: Vec<(u64, NewIndex)> = Vec::new();
+        let mut alone: Vec<u64> = Vec::new();
         if has("indexes") && !table.indexes.is_empty() {
             for index in &table.indexes {
                 let fields = index.parts.iter().map(|(field, ..)| *field).collect();
+                if index.is_unique && !index.is_constraint {
+                    alone.push(u64::from(index.id.0));
+                }
                 indexes.push((
                     u64::from(index.id.0),
                     NewIndex { name: String::new(), is_unique: index.is_unique, fields },
@@ -135,8 +141,9 @@ impl Ddl<'_> {
         let mut names: Vec<String> = Vec::new();
         for (number, index) in &indexes {
             let mut index_name = self.index_name(name, index, *number as usize);
+            let is_alone = alone.contains(number);
             if index_name.is_empty() || !index.is_unique {
-                let ending = if index.is_unique { "key" } else { "idx" };
+                let ending = if index.is_unique && !is_alone { "key" } else { "idx" };
                 let listed: Vec<&str> = index.fields.iter().map(|field| columns[*field].name.as_str()).collect();
                 let first = format!("{name}_{}_{ending}", listed.join("_"));
                 let numbered = (1..).map(|number| format!("{first}{number}"));
@@ -144,6 +151,9 @@ impl Ddl<'_> {
                 index_name = std::iter::once(first.clone()).chain(numbered).find(is_free).unwrap_or_default();
             }
             self.put_index(space_id, *number, &index_name, index, &columns)?;
+            if is_alone && let Ok(id) = u32::try_from(space_id) {
+                self.set_constraint(SpaceId(id), &index_name, false)?;
+            }
             names.push(index_name);
         }
         if let Some(field) = generated {
