@@ -4,7 +4,7 @@
 //! few bytes. What sixteen clients with one request in flight get from it is what the kernel and the disk leave to any server that answers after
 //! it has synced; what a connection costs it is what the kernel takes.
 
-use crate::connect;
+use crate::{connect, crowd};
 use crate::server::free_port;
 use clap::Args;
 use load::process;
@@ -23,6 +23,8 @@ const LISTENER: Token = Token(0);
 const WRITTEN: Token = Token(1);
 const FIRST_CLIENT: usize = 2;
 const CLIENTS: usize = 16;
+/// Requests of an interactive transfer, as the section `transfers` makes them. What all that want one account do is done one after the other.
+const TRANSFER_REQUESTS: f64 = 6.0;
 /// Key and place of the request's number in its header: `ce <length> 82 00 <type> 01 cf <number>`.
 const NUMBER: std::ops::Range<usize> = 10..18;
 
@@ -136,8 +138,11 @@ fn receive(client: &mut Option<Client>, at: usize, bytes: &mut [u8], open: &mut 
         let length = 5 + u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
         let Some(packet) = client.input.get(taken..taken + length) else { break };
         let mut number = [0; 8];
-        if let Some(found) = packet.get(NUMBER) {
-            number.copy_from_slice(found);
+        match packet.get(NUMBER.start - 1) {
+            Some(0xcf) => number.copy_from_slice(packet.get(NUMBER).unwrap_or(&[0; 8])),
+            // A small one is written in one byte.
+            Some(small) => number[7] = *small,
+            None => {}
         }
         open.push(Waiting { client: at, number });
         taken += length;
@@ -193,10 +198,14 @@ impl Drop for Running {
     }
 }
 
-/// Asks and waits, over and over. Returns how often.
 fn run_client(address: &str, until: Instant) -> io::Result<u64> {
-    let mut stream = std::net::TcpStream::connect(address)?;
+    let stream = std::net::TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
+    ask_over_and_over(stream, until)
+}
+
+/// Asks and waits until then. Returns how often.
+fn ask_over_and_over(mut stream: impl Read + Write, until: Instant) -> io::Result<u64> {
     let mut bytes = [0; 128];
     stream.read_exact(&mut bytes)?;
     // A call of a procedure with five numbers, as the inventory's clients send.
@@ -219,7 +228,8 @@ fn run_client(address: &str, until: Instant) -> io::Result<u64> {
     Ok(count)
 }
 
-/// Measures for `time` each: requests a second and processor time by writes in flight, then what a connection costs.
+/// Measures for `time` each: requests a second and processor time by writes in flight, then transfers as clients of the section `transfers` make them,
+/// then what a connection costs.
 pub(crate) fn run(dir: Option<&Path>, time: Duration, is_json: bool) -> Result<serde_json::Value, String> {
     let failed = |error: io::Error| error.to_string();
     let place = match dir {
@@ -255,6 +265,22 @@ pub(crate) fn run(dir: Option<&Path>, time: Duration, is_json: bool) -> Result<s
         }
         rows.push(json!({ "writes_in_flight": writes, "per_second": per_second, "server_cpu_us": server_us }));
     }
+    let mut transfers = Vec::new();
+    for clients in [CLIENTS as u64, 1] {
+        let server = Running::start(&file, 0).map_err(failed)?;
+        let address = server.address.clone();
+        let (counts, seconds) = crowd::run(clients, move |_| {
+            let stream = crowd::dial(&address).map_err(|error| error.to_string())?;
+            let work = move || ask_over_and_over(stream, Instant::now() + time).map_err(|error| error.to_string());
+            Ok(Box::new(work) as crowd::Work<u64>)
+        })?;
+        let per_second = counts.iter().sum::<u64>() as f64 / TRANSFER_REQUESTS / seconds;
+        if !is_json {
+            let who = if clients == 1 { "one after the other".to_string() } else { format!("{clients} clients in one thread") };
+            println!("transfers of {TRANSFER_REQUESTS} requests, {who:<21} {per_second:>8.0} a second");
+        }
+        transfers.push(json!({ "clients": clients, "per_second": per_second }));
+    }
     let server = Running::start(&file, 0).map_err(failed)?;
     let settings = connect::Settings {
         address: server.address.clone(),
@@ -272,5 +298,5 @@ pub(crate) fn run(dir: Option<&Path>, time: Duration, is_json: bool) -> Result<s
             outcome.per_second()
         );
     }
-    Ok(json!({ "requests": rows, "connect": { "per_second": outcome.per_second(), "server_cpu_us": connect_us } }))
+    Ok(json!({ "requests": rows, "transfers": transfers, "connect": { "per_second": outcome.per_second(), "server_cpu_us": connect_us } }))
 }

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+import unicodedata
 
 SLOW_SECONDS = 1.0
 GROUPS = re.compile(r"\b(GROUP BY|UNION|INTERSECT|EXCEPT|DISTINCT)\b", re.I)
@@ -73,7 +74,8 @@ def is_same(statement, ours, theirs, folds_groups=False):
     key = lambda row: [f"{value:.4g}" if isinstance(value, Double) else str(value) for value in row]
     if folds_groups and GROUPS.search(statement):
         # Which of several spellings stands for a group nobody says.
-        fold = lambda rows: [[value.lower() if isinstance(value, str) else value for value in row] for row in rows]
+        plain = lambda text: "".join(letter for letter in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(letter))
+        fold = lambda rows: [[plain(value) if isinstance(value, str) else value for value in row] for row in rows]
         ours, theirs = fold(ours), fold(theirs)
     is_loose = not is_ordered(statement) or " group by " in statement.lower()
     return is_loose and are_same_rows(sorted(ours, key=key), sorted(theirs, key=key))

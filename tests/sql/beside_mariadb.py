@@ -113,7 +113,8 @@ class Generator:
                 f"(NOT {e('bool')})", f"({e('int')} IS {self.choice('', 'NOT ')}NULL)", f"({e('int')} BETWEEN {e('int')} AND {e('int')})", f"({e('int')} IN (1, 2, {e('int')}))", f"({e('date')} < {e('date')})",
                 f"(({e('int')}, {e('text')}) = ({e('int')}, {e('text')}))", f"({e('text')} REGEXP '^[a-c]')", f"EXISTS (SELECT 1 FROM r2 WHERE r2.a = {e('int')})", f"({e('datetime')} > {e('datetime')})", f"({e('text')} = {e('int')})",
                 f"({e('decimal')} {self.choice('=', '<')} {e('double')})", f"({e('date')} = {e('datetime')})", f"({e('bool')} IS {self.choice('TRUE', 'FALSE', 'NOT TRUE', 'UNKNOWN')})", f"({e('text')} LIKE '%{self.choice('a', 'B', 'l_o')}%')",
-                f"({e('int')} IN (SELECT r2.a FROM r2 WHERE r2.id < {e('int')}))", f"({e('text')} IN ('A', {e('text')}))", f"({e('date')} > '2020-01-01')"),
+                # MariaDB finds 0 beside nulls for what the column cannot hold.
+                f"({self.choice('r1.a', 'r1.ti', 'r1.id', '3')} IN (SELECT r2.a FROM r2 WHERE r2.id < {e('int')}))", f"({e('int')} IN (SELECT r2.a FROM r2 WHERE r2.a IS NOT NULL AND r2.id < {e('int')}))", f"({e('text')} IN ('A', {e('text')}))", f"({e('date')} > '2020-01-01')"),
             "date": lambda: self.choice(f"({e('date')} + INTERVAL {self.choice(1, 30, -5)} {self.choice('DAY', 'MONTH', 'YEAR')})", f"DATE({e('datetime')})", f"LAST_DAY({e('date')})", f"DATE_SUB({e('date')}, INTERVAL 1 MONTH)",
                                         f"STR_TO_DATE('2024-02-{self.choice('10', '29', '1')}', '%Y-%m-%d')", f"CAST({e('datetime')} AS DATE)", f"MAKEDATE(2024, {self.choice(1, 60, 366)})", f"GREATEST({e('date')}, {e('date')})", f"FROM_DAYS(738000)"),
             "datetime": lambda: self.choice(f"({e('datetime')} {self.choice('+', '-')} INTERVAL {self.choice(1, 90)} {unit})", f"CAST({e('date')} AS DATETIME)", f"DATE_ADD({e('datetime')}, INTERVAL '1 2' DAY_HOUR)",

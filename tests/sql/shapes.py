@@ -115,7 +115,8 @@ class Shapes:
             parts.append("NOT NULL")
         if self.random.random() < 0.1 and kind not in ("TEXT", "jsonb", "int[]"):
             parts.append("UNIQUE")
-        if self.random.random() < 0.1 and kind.lower() in ("int", "bigint", "smallint"):
+        # Of columns of MySQL's tables they belong to the table, of MariaDB's to the column, with which they go.
+        if not self.is_mysql and self.random.random() < 0.1 and kind.lower() in ("int", "bigint", "smallint"):
             parts.append(f"CHECK ({name} {self.choice('>', '<', '<>')} {self.random.randint(0, 9)})")
         return " ".join(parts)
 
@@ -126,6 +127,9 @@ class Shapes:
     def create(self, name):
         columns = {f"c{number}": self.type() for number in range(1, self.random.randint(2, 5))}
         parts = [f"id {'INT' if self.is_mysql else 'int'} PRIMARY KEY"] + [self.definition(column, kind) for column, kind in columns.items()]
+        if self.is_mysql:
+            numbers = [column for column, kind in columns.items() if kind in ("INT", "BIGINT", "SMALLINT") and self.random.random() < 0.1]
+            parts += [f"CONSTRAINT {name}_{column}_c CHECK ({column} {self.choice('>', '<', '<>')} {self.random.randint(0, 9)})" for column in numbers]
         others = [other for other in self.tables if other != name]
         if others and self.random.random() < 0.6:
             parent = self.random.choice(others)

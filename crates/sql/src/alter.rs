@@ -217,10 +217,17 @@ impl Ddl<'_> {
             let what = format!("cannot drop the primary key of {} because other objects depend on it", table.name);
             return Err(Error::new(Condition::DependentObjects, what).mysql(1553));
         }
-        shape.columns.push(NewColumn::hidden_key());
-        shape.formats.push(None);
-        shape.sources.push(Source::Number);
-        let field = shape.columns.len() - 1;
+        // One that is left from before serves again.
+        let left = shape.columns.iter().position(|column| column.is_hidden);
+        let field = left.unwrap_or(shape.columns.len());
+        if left.is_none() {
+            shape.columns.push(NewColumn::hidden_key());
+            shape.formats.push(None);
+            shape.sources.push(Source::Number);
+        }
+        shape.columns[field].is_nullable = false;
+        shape.formats[field] = None;
+        shape.sources[field] = Source::Number;
         if let Some((_, primary)) = shape.indexes.iter_mut().find(|(id, _)| *id == 0) {
             primary.fields = vec![field];
             primary.name = HIDDEN_KEY.to_string();
@@ -229,8 +236,16 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Gives a table another shape. Errors: values that do not fit; too many rows.
-    pub(crate) fn reshape(&self, table: &Table, mut shape: Shape) -> Result<()> {
+    /// Gives a table another shape, as a whole or not at all. Errors: values that do not fit; too many rows.
+    pub(crate) fn reshape(&self, table: &Table, shape: Shape) -> Result<()> {
+        match self.context.is_in_txn() {
+            true => self.reshape_in_txn(table, shape),
+            false => crate::Sql::of(self.database)
+                .in_txn(self.database, self.context, || self.reshape_in_txn(table, shape)),
+        }
+    }
+
+    fn reshape_in_txn(&self, table: &Table, mut shape: Shape) -> Result<()> {
         let id = u64::from(table.space.id.0);
         for (at, column) in shape.columns.iter_mut().enumerate() {
             let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));

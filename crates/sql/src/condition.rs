@@ -44,7 +44,7 @@ pub fn serve_expressions(database: &Database) {
 }
 
 /// The context of expressions that look at nothing but a row.
-fn context_of(database: &Database) -> Rc<Context> {
+pub(crate) fn context_of(database: &Database) -> Rc<Context> {
     let session = database.open_session(SessionKind::Background, None);
     database.close_session(&session);
     Rc::new(Context::for_background(session))

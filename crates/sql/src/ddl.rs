@@ -154,6 +154,7 @@ impl Ddl<'_> {
                 AlterTableOperation::AddConstraint {
                     constraint: TableConstraint::Check(_)
                         | TableConstraint::ForeignKey(_)
+                        | TableConstraint::PrimaryKey(_)
                         | TableConstraint::Unique(_)
                         | TableConstraint::Index(_),
                     ..

@@ -154,6 +154,8 @@ conditions! {
     UnknownTable = "42P01", 1109, SqlExecute;
     /// What is to be changed is no table.
     NotUpdatable = "42809", 1288, SqlExecute;
+    /// ANY and ALL with what is no array.
+    NoArray = "42809", 1105, SqlExecute;
     /// A default that its column does not take.
     InvalidDefault = "42P16", 1067, SqlExecute;
     /// A value that a column's type does not have.

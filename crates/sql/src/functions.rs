@@ -254,6 +254,7 @@ functions! {
         match (&a[0], run.dialect) {
             (Value::Bytes(bytes), _) => bytes.iter().for_each(|byte| _ = write!(all, "{byte:02X}")),
             (Value::Int(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
+            (Value::Uint(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
             (other, _) => text(run, other).bytes().for_each(|byte| _ = write!(all, "{byte:02X}")),
         }
         Ok(Value::text(all))

@@ -336,6 +336,30 @@ fn part(unit: &str, value: &Value) -> Result<Value> {
     }
 }
 
+/// `date_trunc` of an interval.
+fn interval_trunc(unit: &str, span: &Interval) -> Result<Value> {
+    let (months, days, micros) = parts_of(span);
+    let years = |count: i64| interval_of(months / (12 * count) * (12 * count), 0, 0);
+    let clock = |unit: i64| interval_of(months, days, i128::from(micros / unit * unit));
+    let unit = unit.to_ascii_lowercase();
+    match unit.strip_suffix('s').unwrap_or(&unit) {
+        "millennium" => years(1000),
+        "century" => years(100),
+        "decade" => years(10),
+        "year" => years(1),
+        "quarter" => interval_of(months / 3 * 3, 0, 0),
+        "month" => interval_of(months, 0, 0),
+        "day" => interval_of(months, days, 0),
+        "hour" => clock(3_600_000_000),
+        "minute" => clock(60_000_000),
+        "second" => clock(1_000_000),
+        "millisecond" => clock(1000),
+        "microsecond" => clock(1),
+        "week" => Err(Error::unsupported(format!("unit \"{unit}\" for type interval"))),
+        _ => Err(refused(format!("unit \"{unit}\" not recognized for type interval"))),
+    }
+}
+
 fn days_of(interval: &Interval) -> i64 {
     parts_of(interval).1
 }
@@ -538,6 +562,7 @@ crate::functions::alike! {
         let days = days.saturating_add(micros / 86_400_000_000);
         interval_of(months.saturating_add(days / 30), days % 30, i128::from(micros % 86_400_000_000))
     };
+    "interval_trunc" (2, 2) INTERVAL, true => |_, a| interval_trunc(&text(&a[0]), &*interval(&a[1])?);
     "make_date" (3, 3) DATE, true => |_, a| Ok(Value::Datetime(Rc::new(civil(int(&a[0]), int(&a[1]), int(&a[2]))?)));
     "make_timestamp" (6, 6) STAMP, true => make_timestamp;
     "make_timestamptz" (6, 6) MOMENT, true => make_timestamp;

@@ -1,7 +1,7 @@
 //! Collations: how strings compare.
 //!
 //! `BINARY` compares bytes. `HASH` compares hashes of the bytes and then the bytes: where any order will do, one that is found out at a look
-//! (no collation of Tarantool's). `ICU` compares by the Unicode collation algorithm with a locale and the options of a `_collation` row. The
+//! (no collation of Tarantool's). `JSON` compares documents as PostgreSQL's `jsonb` does (no collation of Tarantool's, and no row: it is there always). `ICU` compares by the Unicode collation algorithm with a locale and the options of a `_collation` row. The
 //! collator of a locale is made when it is first used: there are hundreds of rows and few uses.
 
 use crate::msgpack::Reader;
@@ -20,9 +20,15 @@ pub struct Collation {
     kind: Kind,
 }
 
+/// The number of the collation of documents: beyond those that rows get.
+pub const JSON_COLLATION_ID: u32 = 1 << 20;
+/// Its name.
+pub const JSON_COLLATION_NAME: &str = "jsonb";
+
 enum Kind {
     Bytes,
     Hash,
+    Json,
     Icu(Box<Icu>),
 }
 
@@ -76,6 +82,11 @@ impl Collation {
         Ok(Collation { id, name: name.to_string(), kind })
     }
 
+    /// That of documents, which has no row.
+    pub fn json() -> Self {
+        Collation { id: JSON_COLLATION_ID, name: JSON_COLLATION_NAME.to_string(), kind: Kind::Json }
+    }
+
     /// Number.
     pub fn id(&self) -> u32 {
         self.id
@@ -104,6 +115,9 @@ impl Collation {
         {
             return ordering;
         }
+        if matches!(self.kind, Kind::Json) {
+            return if a == b { Ordering::Equal } else { self.key_of(a).cmp(&self.key_of(b)) };
+        }
         match self.collator() {
             Some(collator) => compare(collator, a, b),
             None if self.is_hash() && a == b => Ordering::Equal,
@@ -122,14 +136,18 @@ impl Collation {
                 head[..length].copy_from_slice(&text[..length]);
                 Some(u64::from_be_bytes(head))
             }
-            Kind::Hash => None,
+            Kind::Hash | Kind::Json => None,
             Kind::Icu(icu) => icu.ascii()?.head(text),
         }
     }
 
-    /// Appends bytes that are the same for all texts of ASCII that compare as equal. False: the text is not ASCII, or the collation cannot say.
+    /// Appends bytes that are the same for all texts of ASCII, or all documents, that compare as equal. False: the text is not ASCII, or the collation cannot say.
     pub fn fold(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
         match &self.kind {
+            Kind::Json => {
+                crate::json_order::write_key(text, out);
+                true
+            }
             Kind::Icu(icu) => icu.ascii().is_some_and(|ascii| ascii.fold(text, out)),
             _ => false,
         }
@@ -143,8 +161,15 @@ impl Collation {
                 let Ok(()) = collator.write_sort_key_utf8_to(&stream_safe(text), &mut key);
                 crate::key::hash_bytes(&key)
             }
+            None if matches!(self.kind, Kind::Json) => crate::key::hash_bytes(&self.key_of(text)),
             None => crate::key::hash_bytes(text),
         }
+    }
+
+    fn key_of(&self, text: &[u8]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(text.len() + 16);
+        self.sort_key(text, &mut key);
+        key
     }
 
     /// Appends bytes that order as the strings do.
@@ -153,6 +178,7 @@ impl Collation {
             Some(collator) => {
                 let Ok(()) = collator.write_sort_key_utf8_to(&stream_safe(text), out);
             }
+            None if matches!(self.kind, Kind::Json) => crate::json_order::write_key(text, out),
             None => {
                 if self.is_hash() {
                     out.extend_from_slice(&crate::key::hash_bytes(text).to_be_bytes());

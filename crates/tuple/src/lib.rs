@@ -17,6 +17,7 @@ mod error;
 mod field;
 mod format;
 mod ids;
+mod json_order;
 mod key;
 pub mod msgpack;
 mod number;
@@ -27,7 +28,7 @@ mod text;
 pub mod update;
 
 pub use arena::{Arena, OutOfMemory};
-pub use collation::Collation;
+pub use collation::{Collation, JSON_COLLATION_ID, JSON_COLLATION_NAME};
 pub use error::{FieldName, FormatError, KeyError, TupleError};
 pub use field::{FieldDef, FieldType};
 pub use format::Format;

@@ -62,6 +62,8 @@ pub struct Catalog {
     function_names: RefCell<HashMap<String, u32>>,
     sequences: RefCell<BTreeMap<u32, Rc<Sequence>>>,
     collations: RefCell<BTreeMap<u32, Arc<Collation>>>,
+    /// That of documents, which no row says.
+    json_collation: Arc<Collation>,
     formats: RefCell<Vec<Rc<Format>>>,
     schema_version: Cell<u64>,
     /// What the newest versions have changed, the newest last.
@@ -97,6 +99,7 @@ impl Catalog {
             function_names: RefCell::default(),
             sequences: RefCell::default(),
             collations: RefCell::default(),
+            json_collation: Arc::new(Collation::json()),
             formats: RefCell::default(),
             schema_version: Cell::new(1),
             changes: RefCell::default(),
@@ -456,12 +459,16 @@ impl Catalog {
 
     /// A collation by number.
     pub fn collation(&self, id: u32) -> Option<Arc<Collation>> {
-        self.collations.borrow().get(&id).cloned()
+        match id {
+            tuple::JSON_COLLATION_ID => Some(Arc::clone(&self.json_collation)),
+            _ => self.collations.borrow().get(&id).cloned(),
+        }
     }
 
     /// A collation by name.
     pub fn collation_by_name(&self, name: &str) -> Option<Arc<Collation>> {
-        self.collations.borrow().values().find(|collation| collation.name() == name).cloned()
+        let found = self.collations.borrow().values().find(|collation| collation.name() == name).cloned();
+        found.or_else(|| (name == tuple::JSON_COLLATION_NAME).then(|| Arc::clone(&self.json_collation)))
     }
 
     pub(crate) fn set_collation(&self, id: u32, collation: Option<Arc<Collation>>) -> Option<Arc<Collation>> {

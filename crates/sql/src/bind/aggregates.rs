@@ -224,6 +224,11 @@ impl Binder<'_> {
                 }
                 Type::of(Base::Uint8)
             }
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor
+                if self.dialect == Dialect::Postgres && !first.is_integer() && first.base != Base::Unknown =>
+            {
+                return Err(missing(&arguments));
+            }
             Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => Type::of(first.base),
             Aggregate::Regression(which) => {
                 for at in 0..2 {

@@ -29,6 +29,9 @@ impl Binder<'_> {
     pub(super) fn elements_of(&self, scope: &Scope<'_>, array: &ast::Expr, ty: Type) -> Result<super::Query> {
         let array = self.bind(scope, array)?;
         let array = match (array.ty.base, self.dialect) {
+            (other, Dialect::Postgres) if !matches!(other, Base::Array | Base::Any | Base::Unknown) => {
+                return Err(Error::new(Condition::NoArray, "op ANY/ALL (array) requires array on right side"));
+            }
             (Base::Unknown, Dialect::Postgres) if ty.base != Base::Unknown => {
                 self.cast_to(array, Type::array_of(ty), Strictness::Explicit)?
             }
@@ -255,12 +258,17 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    /// Both as arrays of one type.
-    fn both_arrays(&self, a: Bound, b: Bound) -> Result<(Bound, Bound, Type)> {
+    /// Both as arrays of one type. Errors: their elements have none, or another one where they have to be of one type.
+    fn both_arrays(&self, sign: &str, a: Bound, b: Bound) -> Result<(Bound, Bound, Type)> {
+        let refused = || self.no_operator(sign, a.ty, b.ty);
         let ty = match (a.ty.base, b.ty.base) {
-            (Base::Array, Base::Array) => a.ty.common(b.ty).unwrap_or(a.ty),
-            (Base::Array, _) => a.ty,
-            _ => b.ty,
+            (Base::Array, Base::Array) => {
+                let has_one = sign == "||" || are_alike(a.ty, b.ty);
+                a.ty.common(b.ty).filter(|_| has_one).ok_or_else(refused)?
+            }
+            (Base::Array, Base::Unknown | Base::Any) => a.ty,
+            (Base::Unknown | Base::Any, Base::Array) => b.ty,
+            _ => return Err(refused()),
         };
         let cast = |bound: Bound| match bound.ty == ty {
             true => Ok(bound),
@@ -274,25 +282,19 @@ impl Binder<'_> {
         let (a, b) = (a.clone(), b.clone());
         let (name, a, b, ty) = match (a.ty.base, b.ty.base) {
             (Base::Array, Base::Array | Base::Unknown) | (Base::Unknown, Base::Array) => {
-                let (a, b, ty) = self.both_arrays(a, b)?;
+                let (a, b, ty) = self.both_arrays("||", a, b)?;
                 ("array_cat", a, b, ty)
             }
             (Base::Array, _) => {
+                let refused = self.no_operator("||", a.ty, b.ty);
+                let Some((a, b)) = self.with_element(a, b)? else { return Err(refused) };
                 let ty = a.ty;
-                let b = if ty.element().base == Base::Any {
-                    b
-                } else {
-                    self.cast_to(b, ty.element(), Strictness::Explicit)?
-                };
                 ("array_append", a, b, ty)
             }
             (_, Base::Array) => {
+                let refused = self.no_operator("||", a.ty, b.ty);
+                let Some((b, a)) = self.with_element(b, a)? else { return Err(refused) };
                 let ty = b.ty;
-                let a = if ty.element().base == Base::Any {
-                    a
-                } else {
-                    self.cast_to(a, ty.element(), Strictness::Explicit)?
-                };
                 ("array_prepend", a, b, ty)
             }
             _ => return Ok(None),
@@ -302,12 +304,30 @@ impl Binder<'_> {
         Ok(Some(found))
     }
 
+    /// An array and a value beside its elements, both of one type. None: there is none that both have.
+    fn with_element(&self, array: Bound, value: Bound) -> Result<Option<(Bound, Bound)>> {
+        let element = array.ty.element();
+        if element.base == Base::Any || value.ty.base == Base::Any {
+            return Ok(Some((array, value)));
+        }
+        let Some(common) = element.common(value.ty) else { return Ok(None) };
+        let array = match common.base == element.base {
+            true => array,
+            false => self.cast_to(array, Type::array_of(common), Strictness::Explicit)?,
+        };
+        let value = match value.ty.base == common.base {
+            true => value,
+            false => self.cast_to(value, array.ty.element(), Strictness::Explicit)?,
+        };
+        Ok(Some((array, value)))
+    }
+
     /// `@>`, `<@` and `&&` of arrays. None: no side is one.
     pub(super) fn compare_arrays(&self, name: &str, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
         if a.ty.base != Base::Array && b.ty.base != Base::Array {
             return Ok(None);
         }
-        let (a, b, _) = self.both_arrays(a.clone(), b.clone())?;
+        let (a, b, _) = self.both_arrays(name, a.clone(), b.clone())?;
         Ok(Some(match name {
             "@>" => self.call("array_contains", vec![a, b])?,
             "<@" => self.call("array_contains", vec![b, a])?,
@@ -340,7 +360,22 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let array = arguments.remove(array_at);
-        let array = self.as_array(array)?;
+        let mut array = self.as_array(array)?;
+        let takes_elements = matches!(
+            name,
+            "array_append" | "array_remove" | "array_prepend" | "array_position" | "array_positions" | "array_replace"
+        );
+        for at in (0..arguments.len()).filter(|_| takes_elements) {
+            let is_start = name == "array_position" && at == 1;
+            if !is_start && !matches!(arguments[at].ty.base, Base::Unknown | Base::Array) {
+                let types = [array.ty, arguments[at].ty];
+                let Some((wider, value)) = self.with_element(array, arguments[at].clone())? else {
+                    let what = format!("function {name}({}, {}) does not exist", types[0], types[1]);
+                    return Err(Error::new(Condition::UndefinedFunction, what));
+                };
+                (array, arguments[at]) = (wider, value);
+            }
+        }
         let ty = array.ty;
         arguments.insert(array_at, array);
         if name == "array_to_string" {
@@ -348,10 +383,6 @@ impl Binder<'_> {
             arguments.insert(2, code);
             return self.call("array_text", std::mem::take(arguments)).map(Some);
         }
-        let takes_elements = matches!(
-            name,
-            "array_append" | "array_remove" | "array_prepend" | "array_position" | "array_positions" | "array_replace"
-        );
         let wanted = if name == "array_cat" { ty } else { ty.element() };
         if (takes_elements || name == "array_cat") && wanted.base != Base::Any {
             for at in 0..arguments.len() {
@@ -445,7 +476,15 @@ impl Binder<'_> {
         let is_clock = to.is_moment() && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool));
         let is_span =
             to.base == Base::Interval && (value.ty.is_number() || value.ty.is_moment() || value.ty.base == Base::Bool);
-        if self.dialect == Dialect::Postgres && (is_clock || is_span) {
+        let is_moment = value.ty.is_moment() || value.ty.base == Base::Interval;
+        let is_other = match to.base {
+            _ if self.dialect != Dialect::Postgres => false,
+            _ if to.is_number() => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array),
+            Base::Bool => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array | Base::Decimal | Base::Double),
+            Base::Uuid => is_moment || value.ty.is_number() || matches!(value.ty.base, Base::Bool | Base::Array),
+            _ => false,
+        };
+        if self.dialect == Dialect::Postgres && (is_clock || is_span || is_other) {
             let what = format!("cannot cast type {} to {to}", value.ty);
             return Err(Error::new(Condition::CannotCoerce, what));
         }
@@ -494,6 +533,12 @@ impl Binder<'_> {
         let matched = self.call(function, vec![left, right])?;
         Ok(if is_negated { not(matched.expr) } else { matched })
     }
+}
+
+/// True for arrays that compare with each other: those of one type of elements, as far as it is known.
+pub(super) fn are_alike(a: Type, b: Type) -> bool {
+    let is_open = |ty: Type| ty.is_vector() || matches!(ty.element().base, Base::Any | Base::Unknown);
+    is_open(a) || is_open(b) || a.element().base == b.element().base
 }
 
 /// The name of a type as it stands in a cast, without its schema.

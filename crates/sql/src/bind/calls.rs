@@ -2,6 +2,7 @@
 
 use super::{Binder, Bound, Scope};
 use crate::aggregates::{self, Aggregate};
+use crate::arithmetic::Arithmetic;
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -97,7 +98,32 @@ impl Binder<'_> {
                 };
                 let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
                 let null = Expr::Const(Value::Null);
-                return Ok(Bound { expr: Expr::Case(vec![(is_same, null)], Box::new(value.expr)), ..value });
+                let collation = self.collation_of_values(std::slice::from_ref(&value));
+                let expr = Expr::Case(vec![(is_same, null)], Box::new(value.expr));
+                return Ok(Bound { collation, ..Bound::new(expr, value.ty) });
+            }
+            "nullif" if arguments.len() == 2 && self.dialect == Dialect::Postgres => {
+                let (Some(other), Some(value)) = (arguments.pop(), arguments.pop()) else {
+                    return Err(Error::unsupported(name));
+                };
+                let (value, other) = self.unify(value, other, "=")?;
+                let Some(_) = &value.collation else { return self.call(&name, vec![value, other]) };
+                let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
+                let branches = vec![(is_same, Expr::Const(Value::Null))];
+                return Ok(Bound { expr: Expr::Case(branches, Box::new(value.expr)), ..value });
+            }
+            "mod" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
+                let (Some(b), Some(a)) = (arguments.pop(), arguments.pop()) else {
+                    return Err(Error::unsupported(name));
+                };
+                return self.arithmetic(Arithmetic::Remainder, a, b);
+            }
+            "pg_typeof" if arguments.len() == 1 && self.dialect == Dialect::Postgres => {
+                let name = match arguments[0].ty.base {
+                    Base::Unknown => "unknown".to_string(),
+                    _ => arguments[0].ty.to_string(),
+                };
+                return Ok(Bound::new(Expr::Const(Value::text(name)), Type::TEXT));
             }
             "field" | "strcmp" if self.dialect == Dialect::Mysql => return self.compared_call(&name, arguments),
             "regexp_replace" | "regexp_substr" | "regexp_instr" | "find_in_set" | "locate" | "instr"
@@ -182,6 +208,8 @@ impl Binder<'_> {
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql && super::mysql::makes_own_text(name) => {
                 self.usual_collation()
             }
+            // Its letters are told apart by their case.
+            Returns::Type(Base::Text) if self.dialect == Dialect::Mysql && name == super::mysql::WEAK => None,
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
             Returns::Type(_) | Returns::ArrayOf(_) => None,
             _ => self.collation_of_values(&arguments),

@@ -18,6 +18,66 @@ const STACK_LEFT_MIN: usize = 400 << 10;
 impl Binder<'_> {
     /// An expression. Errors: names or types that do not fit; what is not there.
     pub(super) fn bind(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
+        self.bind_any(scope, expr).map(|bound| self.in_order(self.without_nulls(bound)))
+    }
+
+    /// Null in place of what a null constant makes one in PostgreSQL: nothing beside it is computed there, and no row has its errors.
+    fn without_nulls(&self, bound: Bound) -> Bound {
+        if self.dialect != Dialect::Postgres {
+            return bound;
+        }
+        let bound = self.computed(bound);
+        let is_null = |expr: &Expr| matches!(expr, Expr::Const(Value::Null));
+        let is_so = match &bound.expr {
+            Expr::Arithmetic(_, _, _, a, b) | Expr::Concat(a, b) => is_null(a) || is_null(b),
+            Expr::Call(function, arguments) => function.is_strict && arguments.iter().any(is_null),
+            _ => false,
+        };
+        let mut fails = false;
+        if is_so {
+            // An operation on constants that is still there has an error, which is found before the null is.
+            bound.expr.walk(&mut |part| {
+                let is_constant = |expr: &Expr| matches!(expr, Expr::Const(value) if !value.is_null());
+                fails |= matches!(part, Expr::Arithmetic(_, _, _, a, b) if is_constant(a) && is_constant(b));
+            });
+        }
+        if is_so && !fails { Bound { expr: Expr::Const(Value::Null), ..bound } } else { bound }
+    }
+
+    /// What a function of documents makes of constants, if it is no error: rows have that, if there are any.
+    fn computed(&self, bound: Bound) -> Bound {
+        let Expr::Call(function, arguments) = &bound.expr else { return bound };
+        let is_constant = arguments.iter().all(|argument| matches!(argument, Expr::Const(_)));
+        let is_it = |known: &&crate::functions::Function| std::ptr::eq(*known, *function);
+        if !is_constant || crate::json::functions::find(function.name).as_ref().is_none_or(|known| !is_it(known)) {
+            return bound;
+        }
+        let context = crate::condition::context_of(self.database);
+        let mut run = crate::run::Run::new(self.database, &context, self.dialect, &[], (0, 0, 0));
+        match bound.expr.eval(&mut run) {
+            Ok(value) => Bound { expr: Expr::Const(value), ..bound },
+            Err(_) => bound,
+        }
+    }
+
+    /// With the order of documents, if it is one of PostgreSQL's `jsonb`, and without it, if it was made of one.
+    pub(super) fn in_order(&self, bound: Bound) -> Bound {
+        if self.dialect != Dialect::Postgres {
+            return bound;
+        }
+        let is_document = bound.ty.base == Base::Json && !bound.ty.is_plain_json();
+        let is_so = bound.collation.as_ref().is_some_and(|collation| collation.id() == tuple::JSON_COLLATION_ID);
+        match is_document != is_so {
+            true => {
+                let collation =
+                    is_document.then(|| self.database.catalog.collation(tuple::JSON_COLLATION_ID)).flatten();
+                Bound { collation, ..bound }
+            }
+            false => bound,
+        }
+    }
+
+    fn bind_any(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
         use ast::Expr as E;
         check_stack()?;
         if let Some(own) = self.bind_mysql(scope, expr)? {
@@ -397,8 +457,7 @@ impl Binder<'_> {
             let text = self.call("text_of", vec![bound, code])?;
             return self.cast_to(text, to, strictness);
         }
-        let is_new_text =
-            to.base == Base::Text && (bound.ty.is_number() || bound.ty.is_moment() || bound.ty.base == Base::Json);
+        let is_new_text = to.base == Base::Text && !matches!(bound.ty.base, Base::Text | Base::Bytes);
         let collation = match bound.collation {
             None if self.dialect == Dialect::Mysql && is_new_text => self.usual_collation(),
             collation => collation,
@@ -440,6 +499,11 @@ impl Binder<'_> {
         let to = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
         let plain = |ty: Type| if ty.base == Base::Array { ty } else { Type::of(ty.base) };
         match (a.ty.base, b.ty.base) {
+            (Base::Array, Base::Array)
+                if self.dialect == Dialect::Postgres && !super::arrays::are_alike(a.ty, b.ty) =>
+            {
+                Err(self.no_operator(sign, a.ty, b.ty))
+            }
             (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
             (Base::Unknown, Base::Unknown) => Ok((to(a, Type::TEXT)?, to(b, Type::TEXT)?)),
             (Base::Unknown, _) => {
@@ -674,15 +738,11 @@ impl Binder<'_> {
                     whole = Some(match whole {
                         None => decided,
                         // Where one is null nothing more is looked at.
-                        Some(rest) if self.dialect == Dialect::Postgres => {
+                        Some(rest) => {
                             let equal = self.compare(Comparison::Equal, a.clone(), b.clone())?;
                             let branches =
                                 vec![(Expr::IsNull(Box::new(equal.clone())), Expr::Const(Value::Null)), (equal, rest)];
                             Expr::Case(branches, Box::new(decided))
-                        }
-                        Some(rest) => {
-                            let equal = self.compare(Comparison::Equal, a.clone(), b.clone())?;
-                            Expr::Or(vec![decided, Expr::And(vec![equal, rest])])
                         }
                     });
                 }
@@ -780,7 +840,13 @@ impl Binder<'_> {
             }
         };
         let (a_type, b_type) = (a.ty, b.ty);
-        let (a, b) = (as_number(a, b_type)?, as_number(b, a_type)?);
+        let (mut a, mut b) = (as_number(a, b_type)?, as_number(b, a_type)?);
+        for side in [&mut a, &mut b] {
+            // Bits are those of whole numbers.
+            if operation.is_of_bits() && self.dialect == Dialect::Mysql && !side.ty.is_integer() {
+                *side = self.cast_to(side.clone(), Type::of(Base::Integer), Strictness::Explicit)?;
+            }
+        }
         let base = self.result_of(operation, a.ty, b.ty)?;
         let ty = match (self.dialect, base) {
             (Dialect::Mysql, Base::Decimal) => super::exact::result_of(operation, a.ty, b.ty),
@@ -896,6 +962,19 @@ impl Binder<'_> {
                 bound.push(value.clone());
                 for item in list {
                     bound.push(self.bind(scope, item)?);
+                }
+                // Numbers beside texts compare as numbers, and the texts as such.
+                let kind = |ty: Type| (ty.is_number() || ty.base == Base::Bool, ty.base == Base::Text);
+                let is_mixed = |item: &Bound| {
+                    item.ty.base != Base::Unknown
+                        && bound[1..]
+                            .iter()
+                            .any(|other| other.ty.base != Base::Unknown && kind(other.ty) != kind(item.ty))
+                };
+                if self.dialect == Dialect::Mysql && value.ty.base == Base::Text && bound[1..].iter().any(is_mixed) {
+                    let parts =
+                        bound.into_iter().skip(1).map(|item| self.compare(Comparison::Equal, value.clone(), item));
+                    return Ok(Expr::Or(parts.collect::<Result<_>>()?));
                 }
                 // All are compared alike in MySQL.
                 let of_all = (self.dialect == Dialect::Mysql).then(|| self.collation_of_values(&bound));

@@ -63,6 +63,10 @@ pub(crate) struct Binder<'a> {
     recursions: Cell<usize>,
     /// INSERT IGNORE: what does not fit is made to.
     is_lenient: Cell<bool>,
+    /// The query that is bound next is a side of a set operation.
+    is_operand: Cell<bool>,
+    /// The query that is bound here is one: its decimals keep all digits.
+    keeps_digits: Cell<bool>,
     /// A query within changes rows.
     pub(crate) writes: Cell<bool>,
     /// Views that are being put in place here, the innermost last.
@@ -198,6 +202,8 @@ impl<'a> Binder<'a> {
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
             is_lenient: Cell::new(false),
+            is_operand: Cell::default(),
+            keeps_digits: Cell::default(),
             writes: Cell::new(false),
             views: RefCell::new(Vec::new()),
             used: RefCell::new(Vec::new()),
@@ -278,7 +284,7 @@ impl<'a> Binder<'a> {
             Place::Expr(expr) => expr.clone(),
             Place::Field(used, number) => Expr::Slot(self.slot_of(used, *number)),
         };
-        Bound { expr, ty: column.ty, collation: column.collation.clone() }
+        self.in_order(Bound { expr, ty: column.ty, collation: column.collation.clone() })
     }
 
     fn slot_of(&self, used: &TableUse, number: usize) -> Slot {

@@ -96,6 +96,9 @@ impl Binder<'_> {
             }
             "date_trunc" if arguments.len() == 2 => {
                 let ty = match arguments[1].ty.base {
+                    Base::Interval => {
+                        return self.call("interval_trunc", std::mem::take(arguments)).map(Some);
+                    }
                     Base::Timestamp => Base::Timestamp,
                     _ => Base::TimestampTz,
                 };

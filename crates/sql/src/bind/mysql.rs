@@ -256,6 +256,8 @@ impl Binder<'_> {
             (true, true) if a.ty.base == Base::Text || b.ty.base == Base::Text => self.usual_collation(),
             (true, _) => b.collation.clone(),
             (_, true) => a.collation.clone(),
+            (false, false) if is_weak(a) && is_of_column(b) => b.collation.clone(),
+            (false, false) if is_weak(b) && is_of_column(a) => a.collation.clone(),
             // One that tells case goes before one that does not.
             (false, false) if is_binary(a) || is_binary(b) => None,
             (false, false) => either(),
@@ -264,7 +266,9 @@ impl Binder<'_> {
 
     /// The collation of a text that a function makes of its arguments.
     pub(super) fn collation_of_text(&self, arguments: &[Bound]) -> CollationOption {
-        let is_binary = |bound: &Bound| is_binary(bound) || bound.ty.base == Base::Bytes;
+        let has_column = arguments.iter().any(is_of_column);
+        let is_binary =
+            |bound: &Bound| is_binary(bound) && !(has_column && is_weak(bound)) || bound.ty.base == Base::Bytes;
         let found = arguments.iter().find_map(|argument| argument.collation.clone());
         match arguments.iter().any(is_binary) {
             true => None,
@@ -403,6 +407,30 @@ impl Binder<'_> {
         let value = Bound::new(Expr::Const(crate::mysql::assign::implicit(column.ty)), column.ty);
         Ok(self.call("implicit_default", vec![constant(&column.name), is_lenient, value])?.expr)
     }
+}
+
+/// The function whose text tells letters apart by their case, but beside texts of columns.
+pub(super) const WEAK: &str = "json_unquote";
+
+fn is_weak(bound: &Bound) -> bool {
+    matches!(&bound.expr, Expr::Call(function, _) if function.name == WEAK)
+}
+
+/// True for a text of a column whose letters are not told apart by their case, or what is made of one.
+fn is_of_column(bound: &Bound) -> bool {
+    fn is_made_of_one(expr: &Expr) -> bool {
+        match expr {
+            Expr::Slot(_) => true,
+            Expr::Call(function, arguments) => !makes_own_text(function.name) && arguments.iter().any(is_made_of_one),
+            Expr::Concat(a, b) => is_made_of_one(a) || is_made_of_one(b),
+            Expr::Coalesce(parts) => parts.iter().any(is_made_of_one),
+            Expr::Case(branches, otherwise) => {
+                branches.iter().any(|(_, value)| is_made_of_one(value)) || is_made_of_one(otherwise)
+            }
+            _ => false,
+        }
+    }
+    bound.ty.base == Base::Text && bound.collation.is_some() && is_made_of_one(&bound.expr)
 }
 
 /// True for a text that stands in no statement and has no collation: its letters are told apart by their case.

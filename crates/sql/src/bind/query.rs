@@ -201,7 +201,7 @@ impl Binder<'_> {
         let mut columns = Vec::new();
         for (output, ty) in query.outputs.iter_mut().zip(types) {
             let is_open = matches!(ty.base, Base::Any | Base::Scalar | Base::Number | Base::Unknown | Base::Integer);
-            let is_rescaled = self.dialect == Dialect::Mysql && ty.base == Base::Decimal && output.ty != *ty;
+            let is_rescaled = self.dialect == Dialect::Mysql && ty.base == Base::Decimal;
             if !is_rescaled && (output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown) {
                 continue;
             }
@@ -227,7 +227,12 @@ impl Binder<'_> {
     fn bind_set(&self, body: &SetExpr, parent: Option<&Scope<'_>>, tail: Tail<'_>) -> Result<Query> {
         super::expressions::check_stack()?;
         match body {
-            SetExpr::Select(select) => self.bind_select(select, parent, tail),
+            SetExpr::Select(select) => {
+                let outer = self.keeps_digits.replace(self.is_operand.take());
+                let bound = self.bind_select(select, parent, tail);
+                self.keeps_digits.set(outer);
+                bound
+            }
             SetExpr::Query(query) => {
                 let query = self.bind_query(query, parent)?;
                 self.finish(query, tail)
@@ -264,8 +269,11 @@ impl Binder<'_> {
         parent: Option<&Scope<'_>>,
     ) -> Result<Query> {
         let nothing = || Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false };
-        let mut left = self.bind_set(left, parent, nothing())?;
-        let mut right = self.bind_set(right, parent, nothing())?;
+        let operand = |body: &SetExpr| {
+            self.is_operand.set(self.dialect == Dialect::Mysql && matches!(body, SetExpr::Select(_)));
+            self.bind_set(body, parent, nothing())
+        };
+        let (mut left, mut right) = (operand(left)?, operand(right)?);
         if left.outputs.len() != right.outputs.len() {
             return Err(self.unequal(&op.to_string()));
         }
@@ -279,6 +287,10 @@ impl Binder<'_> {
         self.cast_outputs(&mut right, &types)?;
         for (output, ty) in left.outputs.iter_mut().zip(&types) {
             output.ty = *ty;
+        }
+        for output in left.outputs.iter_mut().chain(&mut right.outputs) {
+            let bound = Bound { collation: output.collation.take(), ..Bound::new(Expr::Slot(output.slot), output.ty) };
+            output.collation = self.in_order(bound).collation;
         }
         for (a, b) in left.outputs.iter_mut().zip(&mut right.outputs) {
             // A collation that tells case goes before one that does not.
@@ -593,7 +605,8 @@ impl Binder<'_> {
         if bound.ty.base == Base::Text && matches!(bound.expr, Expr::Const(_)) && bound.collation.is_none() {
             bound.collation = self.usual_collation();
         }
-        self.settled(bound)
+        // Sides of a set operation have the digits of the column that both are.
+        if self.keeps_digits.get() { Ok(bound) } else { self.settled(bound) }
     }
 
     /// What a column is called that has no alias.

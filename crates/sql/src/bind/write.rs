@@ -293,6 +293,8 @@ impl Binder<'_> {
             let slots: Vec<Slot> = columns.iter().map(|_| self.new_slot()).collect();
             let scope = Scope::new(None);
             let mut rows = Vec::with_capacity(listed.rows.len());
+            // PostgreSQL reads all literals before it looks how long and how large values are.
+            let mut too_large = None;
             for row in &listed.rows {
                 let row = &row.content;
                 let may_be_short = self.dialect == Dialect::Postgres && !are_listed;
@@ -307,13 +309,22 @@ impl Binder<'_> {
                         {
                             self.default_of(table, *number)?
                         }
-                        expr => self.assigned(table, *number, self.bind(&scope, expr)?)?,
+                        expr => match self.assigned(table, *number, self.bind(&scope, expr)?) {
+                            Err(error) if self.dialect == Dialect::Postgres && is_of_size(&error) => {
+                                too_large = too_large.or(Some(error));
+                                Expr::Const(Value::Null)
+                            }
+                            assigned => assigned?,
+                        },
                     });
                 }
                 for number in &columns[row.len()..] {
                     exprs.push(self.default_of(table, *number)?);
                 }
                 rows.push(exprs);
+            }
+            if let Some(error) = too_large {
+                return Err(error);
             }
             for (number, slot) in columns.iter().zip(&slots) {
                 values[*number] = Some(Expr::Slot(*slot));
@@ -798,4 +809,9 @@ impl Write {
             }
         }
     }
+}
+
+/// True for values that are too long or too large for what a type says of them.
+fn is_of_size(error: &Error) -> bool {
+    matches!(error.condition(), Condition::NumericOutOfRange | Condition::TooLong)
 }

@@ -118,7 +118,8 @@ impl Ddl<'_> {
         fields: Vec<usize>,
         name: &str,
     ) -> Result<()> {
-        let hidden = shape.columns.iter().position(|column| column.is_hidden);
+        let is_key = |at: &usize| shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(at));
+        let hidden = shape.columns.iter().position(|column| column.is_hidden).filter(is_key);
         let Some(hidden) = hidden else {
             let what = match self.dialect {
                 Dialect::Mysql => "Multiple primary key defined".to_string(),
@@ -144,10 +145,6 @@ impl Ddl<'_> {
         let at = self.column_at(table, &self.dialect.fold(old))?;
         let mut declared = Declared::default();
         let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
-            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
-            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
-        }
         let mut shape = self.shape_of(table)?;
         let before = table.columns[at].name.clone();
         let is_renamed = before != column.name;
@@ -159,12 +156,28 @@ impl Ddl<'_> {
             let what = format!("Duplicate column name '{}'", column.name);
             return Err(Error::new(Condition::DuplicateColumn, what));
         }
+        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
+            let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
+            return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
+        }
         if is_renamed {
             shape.checks = self.renamed_checks(table, &before, &column.name)?;
         }
         let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
         column.is_nullable &= !is_key;
-        let text = format!("`{}`", before.replace('`', "``"));
+        let quoted = format!("`{}`", before.replace('`', "``"));
+        let known = &table.columns[at];
+        let choices = known.raw_declared.as_deref().and_then(crate::mysql::assign::Choices::of);
+        let text = match choices.filter(|choices| column.ty.is_number() && !choices.is_set()) {
+            // The number of the word among those that the column allowed.
+            Some(choices) => {
+                let words =
+                    choices.words().iter().map(|word| format!("'{}'", word.replace('\'', "''").replace('\\', "\\\\")));
+                format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
+            }
+            None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
+            None => quoted,
+        };
         let source = crate::alter::Source::Expression(Some(text), Some(at));
         let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
         match (keys.is_generated, shape.generated == Some(at)) {
@@ -195,11 +208,37 @@ impl Ddl<'_> {
     }
 
     /// ALTER COLUMN.
+    /// A column, which no index has, may be null or not. Errors: some of its values are.
+    pub(super) fn put_nullable(&self, table: &Table, at: usize, is_nullable: bool) -> Result<()> {
+        let format = self.changed_format(table, |format| {
+            if let Some(column) = format.get_mut(at) {
+                set_nullable(column, is_nullable);
+            }
+        })?;
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
+            let name = &table.columns[at].name;
+            let what = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
+            let is_null = error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
+            match is_null {
+                true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
+                false => error,
+            }
+        })
+    }
+
     pub(super) fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
         use ast::AlterColumnOperation as Op;
         let at = self.column_at(table, name)?;
         let mut shape = self.shape_of(table)?;
         match operation {
+            Op::SetDefault { value }
+                if self.dialect == Dialect::Mysql
+                    && !table.columns[at].is_nullable
+                    && value.to_string().eq_ignore_ascii_case("null") =>
+            {
+                let what = format!("Invalid default value for '{}'", table.columns[at].name);
+                Err(Error::new(Condition::InvalidDefault, what))
+            }
             Op::SetDefault { value } => self.put_default(table, at, Some(value.to_string())),
             Op::DropDefault => self.put_default(table, at, None),
             Op::SetNotNull | Op::DropNotNull => {
@@ -220,23 +259,7 @@ impl Ddl<'_> {
                     }
                     return self.reshape(table, shape);
                 }
-                let format = self.changed_format(table, |format| {
-                    if let Some(column) = format.get_mut(at) {
-                        set_nullable(column, is_nullable);
-                    }
-                })?;
-                self.update_space(table, 6, |out| out.extend_from_slice(&format), None).map_err(|error| {
-                    let what = format!(
-                        "column \"{}\" of relation \"{}\" contains null values",
-                        table.columns[at].name, table.name
-                    );
-                    let is_null =
-                        error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::FieldType));
-                    match is_null {
-                        true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
-                        false => error,
-                    }
-                })
+                self.put_nullable(table, at, is_nullable)
             }
             Op::SetDataType { data_type, using, .. } => {
                 let ty = Type::of_ast(self.dialect, data_type)?;
@@ -251,13 +274,23 @@ impl Ddl<'_> {
                     let hint = format!("You might need to specify \"USING {name}::{ty}\".");
                     return Err(Error::new(Condition::TypeMismatch, what).hint(hint));
                 }
+                let has_default =
+                    table.columns[at].default.as_ref().is_some_and(|text| !text.eq_ignore_ascii_case("null"));
+                if self.dialect == Dialect::Postgres && has_default && !is_automatic {
+                    let what = format!("default for column \"{name}\" cannot be cast automatically to type {ty}");
+                    return Err(Error::new(Condition::TypeMismatch, what));
+                }
                 let is_kept = old.base == ty.base || old.is_integer() && ty.is_integer();
                 if self.dialect == Dialect::Postgres && !is_kept && self.is_in_foreign_key(table, at) {
                     let what = format!("a foreign key constraint of column \"{name}\" cannot be implemented");
                     return Err(Error::new(Condition::TypeMismatch, what));
                 }
+                let collation = self.order_of_documents(ty);
                 let column = &mut shape.columns[at];
                 (column.ty, column.declared) = (ty, data_type.to_string());
+                if old.base == Base::Json || collation.is_some() {
+                    column.collation = collation;
+                }
                 let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
                 let text = using.as_ref().map_or(quoted, ToString::to_string);
                 shape.formats[at] = None;

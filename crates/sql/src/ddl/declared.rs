@@ -35,9 +35,26 @@ impl Ddl<'_> {
         if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
             return if choices.allows(text) { Ok(()) } else { Err(refused()) };
         }
-        let Some(text) = literal.filter(|_| !column.declared.contains('(') || column.ty.base != Base::Text) else {
-            return Ok(());
-        };
+        let Some(text) = literal else { return Ok(()) };
+        if column.declared.contains('(') && column.ty.base == Base::Text {
+            let is_long = text.replace("''", "'").chars().count() > column.ty.length as usize;
+            let is_refused = self.dialect == Dialect::Mysql && column.ty.length > 0 && is_long && !text.contains('\\');
+            return if is_refused { Err(refused()) } else { Ok(()) };
+        }
+        if self.dialect == Dialect::Postgres {
+            // Whether a literal is one of the type; how large it may be is looked at where a row gets it.
+            let value = Value::text(text.replace("''", "'"));
+            let read = crate::cast::cast(
+                self.dialect,
+                value,
+                Type { length: 0, ..column.ty },
+                crate::cast::Strictness::Explicit,
+            );
+            return match read {
+                Err(error) if !is_number && column.ty.base != Base::Text => Err(error),
+                _ => Ok(()),
+            };
+        }
         let assigned = crate::mysql::assign::Assigned {
             column: column.name.clone(),
             to: column.ty,
@@ -50,6 +67,12 @@ impl Ddl<'_> {
             None => Value::text(text),
         };
         assigned.taken(&value).map(drop).map_err(|_| refused())
+    }
+
+    /// The collation of a column of PostgreSQL's documents: numbers in them are equal however they are written.
+    pub(super) fn order_of_documents(&self, ty: Type) -> Option<u32> {
+        let is_ordered = self.dialect == Dialect::Postgres && ty.base == Base::Json && !ty.is_plain_json();
+        is_ordered.then_some(tuple::JSON_COLLATION_ID)
     }
 
     pub(super) fn set_primary(&self, table: &str, primary: &mut Option<NewIndex>, index: NewIndex) -> Result<()> {
@@ -90,6 +113,7 @@ impl Ddl<'_> {
             // Text is compared without regard to case, if nothing else is said.
             new.collation = self.collation_of("utf8mb4_0900_ai_ci");
         }
+        new.collation = new.collation.or(self.order_of_documents(ty));
         let is_serial = declared.to_ascii_lowercase().contains("serial");
         let mut keys = ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial };
         new.is_nullable = !is_serial;

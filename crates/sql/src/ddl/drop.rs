@@ -87,19 +87,24 @@ impl Ddl<'_> {
         Ok(1)
     }
 
+    /// A space is filled by no sequence any more; one that was made for it goes.
+    pub(super) fn unlink_sequence(&self, space: &database::Space) -> Result<()> {
+        let generated = space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
+        let Some((sequence, is_own)) = generated else { return Ok(()) };
+        self.delete(SPACE_SEQUENCE_ID, &[u64::from(space.id.0)])?;
+        match is_own {
+            true => self.as_admin(|| {
+                self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
+                self.delete(SEQUENCE_ID, &[u64::from(sequence)])
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Drops a table and what belongs to it.
     pub(crate) fn drop_found(&self, table: &Table) -> Result<()> {
         let id = u64::from(table.space.id.0);
-        let generated = table.space.sequence.borrow().as_ref().map(|link| (link.sequence.def().id, link.is_generated));
-        if let Some((sequence, is_own)) = generated {
-            self.delete(SPACE_SEQUENCE_ID, &[id])?;
-            if is_own {
-                self.as_admin(|| {
-                    self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
-                    self.delete(SEQUENCE_ID, &[u64::from(sequence)])
-                })?;
-            }
-        }
+        self.unlink_sequence(&table.space)?;
         for index in table.indexes.iter().rev() {
             self.delete(INDEX_ID, &[id, u64::from(index.id.0)])?;
         }

@@ -10,6 +10,9 @@ use database::{INDEX_ID, Operation};
 use sqlparser::ast::{self, TableConstraint};
 use tuple::{SpaceId, msgpack};
 
+/// Rows of a table that gets a primary key in one go.
+const AT_ONCE_MAX: u64 = 20_000;
+
 impl Ddl<'_> {
     /// An index over fields, of a name or the first free one that begins so.
     pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<()> {
@@ -93,11 +96,14 @@ impl Ddl<'_> {
         {
             return Err(Error::unsupported("an index of arrays"));
         }
-        let is_taken = self.dialect == Dialect::Mysql
+        let is_taken = self.dialect != Dialect::Tarantool
             && u32::try_from(space_id)
                 .ok()
                 .and_then(|id| self.database.catalog.space(SpaceId(id)))
-                .is_some_and(|space| space.indexes().iter().any(|known| known.name.eq_ignore_ascii_case(name)));
+                .is_some_and(|space| space.indexes().iter().any(|known| self.dialect.is_same(&known.name, name)));
+        if is_taken && self.dialect == Dialect::Postgres {
+            return Err(Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists")));
+        }
         if is_taken {
             return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
         }
@@ -134,11 +140,32 @@ impl Ddl<'_> {
             let what = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
             return Err(Error::new(Condition::InvalidTable, what));
         };
+        let is_long = table.row_count() > AT_ONCE_MAX && table.space.rows.memory().is_some();
+        if is_long && !self.context.is_in_txn() {
+            return self.show_primary_in_place(table, &primary, hidden);
+        }
         let mut shape = self.shape_of(table)?;
         let name = primary.name.clone();
-        let _ = hidden;
         self.show_primary(table, &mut shape, primary.fields, &name)?;
         self.reshape(table, shape)
+    }
+
+    /// Columns become the primary key of a table of many rows, which are looked at a slice at a time. The hidden key stays as a column that nobody sees
+    /// and nothing fills any more.
+    ///
+    /// Steps, each of which leaves a table that is as good as before. Errors: values that are null, or there twice.
+    fn show_primary_in_place(&self, table: &Table, primary: &NewIndex, hidden: usize) -> Result<()> {
+        for field in primary.fields.iter().filter(|field| table.columns[**field].is_nullable) {
+            self.put_nullable(table, *field, false)?;
+        }
+        let mut columns = self.columns_of(table);
+        primary.fields.iter().for_each(|field| columns[*field].is_nullable = false);
+        let name = self.index_name(&table.name, primary, 0);
+        let row = encode_index(u64::from(table.space.id.0), 0, &name, primary, &columns);
+        self.execute(INDEX_ID, Operation::Replace { tuple: &row })?;
+        let sql = crate::Sql::of(self.database);
+        sql.in_txn(self.database, self.context, || self.unlink_sequence(&table.space))?;
+        self.put_nullable(table, hidden, true)
     }
 
     /// UNIQUE USING INDEX: an index that is there becomes a constraint.

@@ -73,6 +73,16 @@ impl Choices {
         if self.is_set { Value::text("") } else { self.words.first().map_or(Value::Null, text_of) }
     }
 
+    /// All of them.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// True if a value may be several of them.
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set
+    }
+
     /// True if a text is one of them.
     pub(crate) fn allows(&self, text: &str) -> bool {
         self.find(&Value::text(text)).is_some()
