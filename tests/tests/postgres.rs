@@ -3,7 +3,6 @@
 
 use lycosa_tests::{Message, Postgres, Rig, field, row, text};
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
@@ -961,6 +960,8 @@ fn names_of_the_catalog_have_a_type_of_their_own() {
     assert_eq!(db.ask("select typname from pg_type where typname[0] = '_' and oid = 1003"), "_name; SELECT 1");
     assert_eq!(db.ask("select count(*) from pg_class where relname = 't' and relname in ('t', 'u')"), "1; SELECT 1");
     assert!(db.ask("select cd[1] from t").starts_with("42804"));
+    let owner = "select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'public'";
+    assert_eq!(db.ask(owner), "pg_database_owner; SELECT 1");
 }
 
 #[test]

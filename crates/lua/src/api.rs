@@ -276,6 +276,12 @@ fn restore_user(state: State) -> Outcome {
     Ok(0)
 }
 
+/// check_drop_account(id): fails if who asks may not take all its rights from an account
+fn check_drop_account(state: State) -> Outcome {
+    database().check_may_drop_account(&context(), id_at(state, 1)?)?;
+    Ok(0)
+}
+
 /// user_by_name(name) -> id, kind; user_name(id) -> name
 fn user_name(state: State) -> Outcome {
     let id = id_at(state, 1)?;
@@ -557,6 +563,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("error_template", error_template),
     ("error_codes", error_codes),
     ("session", session),
+    ("check_drop_account", check_drop_account),
     ("set_user", set_user),
     ("restore_user", restore_user),
     ("user_name", user_name),

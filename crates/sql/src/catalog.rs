@@ -57,7 +57,7 @@ const INFORMATION_SCHEMA: i64 = 13_000;
 /// The number of the administrator as a role.
 const ADMIN_NUMBER: i64 = database::ADMIN as i64 + 10;
 /// The role that the schema `public` belongs to, as in PostgreSQL.
-const DATABASE_OWNER: i64 = 6171;
+pub(crate) const DATABASE_OWNER: i64 = 6171;
 /// Where the numbers of objects begin: they fit into 32 bits, as clients want them, for spaces below 2^23.
 const TABLES: i64 = 100_000;
 const INDEXES: i64 = 1 << 31;

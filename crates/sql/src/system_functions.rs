@@ -135,7 +135,10 @@ crate::functions::alike! {
     "pg_function_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_get_userbyid" (1, 1) TEXT, true => |run, a| {
         let id = u32::try_from(as_int(&a[0]) - 10).unwrap_or(u32::MAX);
-        text(run.database.catalog.user_name(id))
+        match as_int(&a[0]) {
+            catalog::DATABASE_OWNER => text("pg_database_owner"),
+            _ => text(run.database.catalog.user_name(id)),
+        }
     };
     "pg_get_expr" (2, 3) TEXT, true => |_, a| Ok(a[0].clone());
     "pg_get_indexdef" (1, 3) TEXT, true => |run, a| optional(catalog::describe_index(run, as_int(&a[0]), a.get(1).map_or(0, as_int)));

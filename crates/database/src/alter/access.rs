@@ -80,6 +80,14 @@ fn check_not_above(
     Err(denied(wanted, kind, name, &database.catalog.user_name(user)))
 }
 
+impl Database {
+    /// Checks that a user or a role may be dropped as far as its rights go, which are taken from it before. Errors: `AccessDenied`.
+    pub fn check_may_drop_account(&self, context: &Context, id: UserId) -> Result<()> {
+        let Some(user) = self.catalog.user(id) else { return Ok(()) };
+        check_not_above(self, context, id, Privileges::DROP, object_type(user.kind), &user.name)
+    }
+}
+
 fn object_type(kind: UserKind) -> ObjectType {
     if kind == UserKind::User { ObjectType::User } else { ObjectType::Role }
 }

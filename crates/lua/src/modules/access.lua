@@ -323,6 +323,7 @@ function user.drop(name, options)
     if id == box.session.uid() or id == internal.effective_user() then
         fail('DROP_USER', tostring(name), 'the user is active in the current session')
     end
+    internal.check_drop_account(id)
     atomically(function()
         as_admin(function()
             for _, space in ipairs(box.space._space.index.owner:select({ id })) do
@@ -406,6 +407,7 @@ function role.drop(name, options)
     if id == box.schema.PUBLIC_ROLE_ID or id == box.schema.SUPER_ROLE_ID then
         fail('DROP_USER', tostring(name), 'the user or the role is a system')
     end
+    internal.check_drop_account(id)
     atomically(function()
         as_admin(internal.drop_grants_on, 'role', id)
         drop_grants_of(id)
