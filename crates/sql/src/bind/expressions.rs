@@ -31,6 +31,7 @@ impl Binder<'_> {
         let is_so = match &bound.expr {
             Expr::Arithmetic(_, _, _, a, b) | Expr::Concat(a, b) => is_null(a) || is_null(b),
             Expr::Call(function, arguments) => function.is_strict && arguments.iter().any(is_null),
+            Expr::Cast(_, _, inner) => is_null(inner),
             _ => false,
         };
         let mut fails = false;

@@ -530,6 +530,10 @@ functions! {
         let found = regex(&text(&a[1]), "")?.find(&value).map(|found| value[..found.start()].chars().count() as i64 + 1);
         Ok(Value::Int(found.unwrap_or(0)))
     };
+    "sign" (1, 1) INT, true, false => |_, a| {
+        let value = double(&a[0]);
+        Ok(Value::Int(if value > 0.0 { 1 } else { -i64::from(value < 0.0) }))
+    };
     "quote" (1, 1) TEXT, false, false => |_, a| Ok(Value::text(match &a[0] {
         Value::Null => "NULL".to_string(),
         value => format!("'{}'", text(value).replace('\\', "\\\\").replace('\'', "\\'").replace('\0', "\\0").replace('\u{1a}', "\\Z")),
