@@ -984,6 +984,12 @@ fn a_large_table_gets_a_primary_key_a_slice_at_a_time() {
     assert_eq!(again, "42P16: multiple primary keys for table \"big\" are not allowed");
     assert!(db.ask("insert into big values (5, 'twice')").starts_with("23505"));
     assert_eq!(db.ask("insert into big values (-1, 'new')"), "INSERT 0 1");
+    assert_eq!(db.ask("create unique index big_note on big (note, id)"), "CREATE INDEX");
+    assert_eq!(db.ask("alter table big add constraint big_both unique (id, note)"), "ALTER TABLE");
+    assert_eq!(
+        db.ask("select conname from pg_constraint where conname like 'big%' order by 1"),
+        "big_both; big_pkey; SELECT 2"
+    );
     rig.restart(&["--listen", "postgres://127.0.0.1:0"]);
     let mut db = Postgres::to(&mut rig, "guest");
     assert_eq!(db.ask("select * from big where id = -1"), "-1,new; SELECT 1");

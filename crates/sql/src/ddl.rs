@@ -144,6 +144,10 @@ impl Ddl<'_> {
 
     /// True if a statement is run as one transaction after another.
     pub(crate) fn goes_in_steps(statement: &ast::Statement) -> bool {
+        if let ast::Statement::CreateIndex(create) = statement {
+            // What it is comes behind it: until then it is a constraint.
+            return create.unique;
+        }
         if let ast::Statement::CreateTable(create) = statement {
             return create.query.is_some();
         }
