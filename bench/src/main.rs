@@ -6,7 +6,8 @@
 //!
 //! Reading order: `generator` and `inventory` (the workload that the project is measured on), `plain`,
 //! `connect`, `memory` (other simple ones), `server`, `contender` and `orphans` (starting and killing), `crash`, `compare` with its `sections`,
-//! `results`, `document` and `chart`; `tools` and `cgroup` for the disk engines; `sink` measures this program itself, `floor` the machine.
+//! `results`, `document` and `chart`; `tools` and `cgroup` for the disk engines; `sink` measures this program itself, `floor` and `nothing` the
+//! machine.
 
 mod cgroup;
 mod chart;
@@ -21,6 +22,7 @@ mod generator;
 mod goals;
 mod inventory;
 mod memory;
+mod nothing;
 mod orphans;
 mod plain;
 mod plain_postgres;
@@ -144,6 +146,12 @@ enum Command {
     },
     #[command(hide = true)]
     FloorServer(floor::ServerOptions),
+    /// Serve PostgreSQL's protocol without doing anything: what pgbench gets from that is the most that it could get from any server of one thread
+    Nothing {
+        /// Port of 127.0.0.1
+        #[arg(long)]
+        port: u16,
+    },
     /// Kill a server during the inventory workload, again and again; nothing acknowledged may be lost
     Crash {
         /// The binary of the server
@@ -413,6 +421,7 @@ fn run(cli: Cli) -> Result<(), String> {
             Ok(())
         }
         Command::FloorServer(options) => floor::serve(&options).map_err(|error| error.to_string()),
+        Command::Nothing { port } => nothing::serve(port).map_err(|error| error.to_string()),
         Command::Crash { server, kills, work, wal_mode, dir } => crash(
             &Launch { binary: server, wal_mode, parent: dir, disk_memory: DiskMemory::default() },
             kills,
