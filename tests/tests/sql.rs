@@ -154,3 +154,21 @@ fn requests_of_sql_with_wrong_fields_are_refused() {
     }
     client.ping();
 }
+
+#[test]
+fn parameters_by_name_and_by_place_have_one_count_and_settings_are_the_sessions() {
+    let said = answers(
+        "print(run('SELECT ?, :a, ?, :a', {1, {[':a'] = 2}, 3}))
+         print(run('SELECT :a, ?', {{[':a'] = 1}, 2}))
+         print(run(\"SELECT ':a', ? -- :b\", {1}))
+         print(run('SET SESSION \"sql_default_engine\" = \\'vinyl\\''), box.session.settings.sql_default_engine)
+         print(run('SET SESSION \"sql_full_metadata\" = true'), box.session.settings.sql_full_metadata)
+         print(run('SET SESSION \"sql_full_metadata\" = 1'))
+         print(run('SET SESSION \"none\" = true'))
+         print(run('SET SESSION \"sql_full_metadata\" = 1 + 1'))",
+    );
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..5], ["[[1,2,3,2]]", "[[1,2]]", "[[\":a\",1]]", "1\tvinyl", "1\ttrue"], "{said}");
+    assert!(lines[5].contains("sql_full_metadata") && lines[6] == "Session setting none doesn't exist", "{said}");
+    assert!(lines[7].contains("one literal"), "{said}");
+}

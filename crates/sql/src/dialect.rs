@@ -359,6 +359,23 @@ pub(crate) fn without_numbers(text: &str) -> String {
     out
 }
 
+/// Makes one token of `:` and the name behind it: a parameter.
+fn join_names(tokens: &mut Vec<TokenWithSpan>) {
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens.drain(..) {
+        match joined.last_mut() {
+            Some(last)
+                if last.token == Token::Colon
+                    && matches!(&token.token, Token::Word(word) if word.quote_style.is_none()) =>
+            {
+                last.token = Token::Placeholder(format!(":{}", token.token));
+            }
+            _ => joined.push(token),
+        }
+    }
+    *tokens = joined;
+}
+
 /// Gives parameters that have no numbers those of their places in the text: they are bound in another order.
 pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>) {
     let (mut names, mut count): (HashMap<String, usize>, usize) = (HashMap::new(), 0);
@@ -426,7 +443,10 @@ impl Dialect {
                 crate::respell::characters(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
-            Dialect::Tarantool => number_parameters(tokens.iter_mut().map(|token| &mut token.token)),
+            Dialect::Tarantool => {
+                join_names(&mut tokens);
+                number_parameters(tokens.iter_mut().map(|token| &mut token.token));
+            }
         }
         check_words(&tokens)?;
         move_exclusions(&mut tokens);

@@ -5,15 +5,19 @@ use crate::error::{Condition, Error, Result};
 use crate::statement::{Column, Prepared, Sql};
 use crate::types::{Base, Type};
 use crate::value::Value;
-use database::{Context, Database, ErrorCode, ErrorKind};
+use database::{Context, Database, ErrorCode, ErrorKind, Operation};
 use std::rc::Rc;
 use tuple::msgpack::{self, Kind, Reader};
+use tuple::{IndexId, SpaceId};
 use wire::key;
 
 /// Bytes of the rows of one result.
 pub const RESULT_MAX: usize = 256 << 20;
 /// Statements that all sessions may have prepared.
 pub const PREPARED_MAX: usize = 100_000;
+
+/// The space `_session_settings`.
+const SESSION_SETTINGS_ID: SpaceId = SpaceId(380);
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +174,38 @@ fn number_of(text: &str) -> u32 {
 }
 
 /// Parameters by their places. Errors: no array; a name that the statement has not.
+/// The value of a setting as a literal says it. Errors: `Syntax` for one that no setting has.
+pub(crate) fn setting_of(literal: &sqlparser::ast::Value) -> Result<Value> {
+    use sqlparser::ast::Value as V;
+    match literal {
+        V::Boolean(value) => Ok(Value::Bool(*value)),
+        V::SingleQuotedString(text) => Ok(Value::text(text.as_str())),
+        V::Number(digits, _) => digits.parse().map(Value::Int).map_err(|_| {
+            let what = format!("'{digits}' is no value of a setting");
+            Error::new(Condition::Syntax, what)
+        }),
+        other => Err(Error::new(Condition::Syntax, format!("'{other}' is no value of a setting"))),
+    }
+}
+
+/// Changes a setting of the session. Errors: there is no such one; it has no such value.
+pub(crate) fn set(database: &Database, context: &Rc<Context>, name: &str, value: &Value) -> Result<()> {
+    let space = database.space(SESSION_SETTINGS_ID)?;
+    let (mut key, mut ops) = (Vec::new(), Vec::new());
+    msgpack::encode_array(&mut key, 1);
+    msgpack::encode_str(&mut key, name.as_bytes());
+    msgpack::encode_array(&mut ops, 1);
+    msgpack::encode_array(&mut ops, 3);
+    msgpack::encode_str(&mut ops, b"=");
+    msgpack::encode_uint(&mut ops, 1);
+    value.encode(&mut ops);
+    let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
+    match database.execute(context, &space, update)? {
+        Some(_) => Ok(()),
+        None => Err(Error::new(Condition::UndefinedObject, format!("Session setting {name} doesn't exist"))),
+    }
+}
+
 fn read_params(prepared: &Prepared, bytes: &[u8]) -> Result<Vec<Value>> {
     let malformed = || Error::from(database::Error::new(ErrorCode::InvalidMsgpack, &[&"SQL bind parameters"]));
     let mut reader = Reader::new(bytes);

@@ -99,6 +99,8 @@ enum Work {
     Analyze(Box<Prepared>, Form),
     Control(Control),
     Accounts(Rc<Accounts>),
+    /// SET SESSION of Tarantool's dialect: a row of `_session_settings`.
+    Setting(String, Value),
     Begin,
     Commit,
     Rollback,
@@ -400,6 +402,17 @@ impl Sql {
                     false => Work::Explain(inner.explained(form, None)?),
                 }
             }
+            ast::Statement::Set(ast::Set::SingleAssignment {
+                scope: Some(ast::ContextModifier::Session),
+                variable,
+                values,
+                ..
+            }) => match values.as_slice() {
+                [ast::Expr::Value(value)] => {
+                    Work::Setting(dialect.object_name(&variable)?, crate::execute::setting_of(&value.value)?)
+                }
+                _ => return Err(Error::new(Condition::Syntax, "a setting takes one literal")),
+            },
             ast::Statement::StartTransaction { .. } => Work::Begin,
             ast::Statement::Commit { .. } => Work::Commit,
             ast::Statement::Rollback { savepoint: None, .. } => Work::Rollback,
@@ -564,6 +577,10 @@ impl Sql {
                     false => self.in_txn(database, context, run)?,
                 }
                 Ok(Outcome { tag: accounts.tag, counts: Counts::default() })
+            }
+            Work::Setting(name, value) => {
+                crate::execute::set(database, context, name, value)?;
+                Ok(Outcome { tag: "SET", counts: Counts { rows: 1, ..Counts::default() } })
             }
             Work::Control(_) => Err(Error::unsupported("this statement where no session runs it")),
             control => self.run_control(database, context, control),
