@@ -18,14 +18,23 @@ const STACK_LEFT_MIN: usize = 400 << 10;
 impl Binder<'_> {
     /// An expression. Errors: names or types that do not fit; what is not there.
     pub(super) fn bind(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
-        self.bind_any(scope, expr).map(|bound| self.in_order(self.without_nulls(bound)))
+        check_stack()?;
+        // Operators stand in long chains: what takes little of the stack is at hand for them.
+        let bound = match expr {
+            ast::Expr::BinaryOp { left, op, right } if self.dialect != Dialect::Mysql => {
+                self.bind_operator(scope, left, op, right)?
+            }
+            _ => self.bind_any(scope, expr)?,
+        };
+        match self.dialect {
+            Dialect::Postgres => Ok(self.in_order(self.without_nulls(bound))),
+            _ => Ok(bound),
+        }
     }
 
     /// Null in place of what a null constant makes one in PostgreSQL: nothing beside it is computed there, and no row has its errors.
+    #[inline(never)]
     fn without_nulls(&self, bound: Bound) -> Bound {
-        if self.dialect != Dialect::Postgres {
-            return bound;
-        }
         let bound = self.computed(bound);
         let is_null = |expr: &Expr| matches!(expr, Expr::Const(Value::Null));
         let is_so = match &bound.expr {
@@ -62,6 +71,7 @@ impl Binder<'_> {
     }
 
     /// With the order of documents, if it is one of PostgreSQL's `jsonb`, and without it, if it was made of one.
+    #[inline(never)]
     pub(super) fn in_order(&self, bound: Bound) -> Bound {
         if self.dialect != Dialect::Postgres {
             return bound;
@@ -78,9 +88,9 @@ impl Binder<'_> {
         }
     }
 
+    #[inline(never)]
     fn bind_any(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
         use ast::Expr as E;
-        check_stack()?;
         if let Some(own) = self.bind_mysql(scope, expr)? {
             return Ok(own);
         }

@@ -236,8 +236,12 @@ impl Binder<'_> {
         let ty = Type::json(name.starts_with("jsonb"));
         match (name, exprs.as_slice()) {
             ("to_json" | "to_jsonb" | "row_to_json" | "array_to_json", [value, ..]) => {
-                let bound = json(value)?;
                 let ty = Type::json(name == "to_jsonb");
+                let bound = self.bind_for_json(scope, value)?;
+                if matches!(bound.expr, Expr::Const(Value::Null)) {
+                    return Ok(Some(Bound::new(bound.expr, ty)));
+                }
+                let bound = self.as_json(bound)?;
                 return self.cast_to(bound, ty, Strictness::Explicit).map(Some);
             }
             ("json_build_object" | "jsonb_build_object", _) => {
