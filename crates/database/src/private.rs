@@ -23,7 +23,7 @@ use storage::{Change, IndexDef, IndexKind, Key, MemoryIterator, MemorySpace, Mod
 use tuple::{IndexId, SpaceId, Tuple};
 
 /// A transaction of up to so many statements is rolled back at a wait and applied again: that is cheaper than a layer.
-pub(crate) const IN_PLACE_MAX: usize = 16;
+pub(crate) const IN_PLACE_MAX: usize = 4;
 
 /// What a transaction has written to one space.
 pub(crate) struct Layer {
