@@ -970,6 +970,13 @@ fn a_large_table_gets_a_primary_key_a_slice_at_a_time() {
     let mut db = Postgres::to(&mut rig, "guest");
     // As dumps and pgbench make tables: rows first, then the key; more of them than are looked at in one go.
     assert_eq!(db.ask("create table big (id int, note text)"), "CREATE TABLE");
+    assert_eq!(
+        db.ask("create table other (id int, note text); create index on other (id)"),
+        "CREATE TABLE; CREATE INDEX"
+    );
+    assert_eq!(db.ask("insert into other select n, '' from generate_series(1, 20001) as n"), "INSERT 0 20001");
+    assert_eq!(db.ask("alter table other add primary key (id)"), "ALTER TABLE");
+    assert!(db.ask("insert into other values (5, 'twice')").starts_with("23505"));
     let filled = db.ask("insert into big select n, 'note' from generate_series(1, 20001) as n");
     assert_eq!(filled, "INSERT 0 20001");
     assert_eq!(db.ask("insert into big values (null, 'none')"), "INSERT 0 1");

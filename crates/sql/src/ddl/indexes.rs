@@ -141,7 +141,11 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::InvalidTable, what));
         };
         let is_long = table.row_count() > AT_ONCE_MAX && table.space.rows.memory().is_some();
-        if is_long && !self.context.is_in_txn() {
+        // An index says, too, whether a column of its may be null: with such a one all is made anew.
+        let is_in_index =
+            |field: &usize| table.indexes.iter().any(|index| index.parts.iter().any(|part| part.0 == *field));
+        let has_free = !primary.fields.iter().any(|field| table.columns[*field].is_nullable && is_in_index(field));
+        if is_long && has_free && !self.context.is_in_txn() {
             return self.show_primary_in_place(table, &primary, hidden);
         }
         let mut shape = self.shape_of(table)?;
