@@ -71,6 +71,7 @@ impl Database {
     #[inline]
     pub fn act_for_session(&self, context: &Context) {
         context.act_for_session(self.user_of(&context.session), self.catalog.access_version());
+        self.resume_schema(context);
     }
 
     fn rights(&self, context: &Context) -> Rc<Rights> {

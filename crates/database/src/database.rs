@@ -118,6 +118,8 @@ pub struct Database {
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) isolation: Isolation,
     pub(crate) locks: Rc<Locks>,
+    /// Transactions that have changed the schema and wait.
+    pub(crate) schema_waits: Cell<usize>,
     pub(crate) sessions: Sessions,
     pub(crate) events: Events,
     pub(crate) expiry: Expiry,
@@ -176,6 +178,7 @@ impl Database {
             scratch: RefCell::default(),
             isolation: Isolation::default(),
             locks: Rc::default(),
+            schema_waits: Cell::default(),
             sessions: Sessions::default(),
             events: Events::default(),
             expiry: Expiry::default(),
@@ -196,6 +199,12 @@ impl Database {
         fiber::on_yield(Rc::new(move || {
             if let (Some(database), Some(context)) = (waiter.upgrade(), fiber::local::<Context>()) {
                 database.begin_wait(&context);
+            }
+        }));
+        let waiter = Rc::downgrade(&database);
+        fiber::after_yield(Rc::new(move || {
+            if let (Some(database), Some(context)) = (waiter.upgrade(), fiber::local::<Context>()) {
+                database.resume_schema(&context);
             }
         }));
         Ok(database)

@@ -12,7 +12,6 @@
 use crate::catalog::{MemoryLimit, Space};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
-use crate::locks::row_key_of;
 use crate::session::{Context, SessionKind};
 use crate::statement::Operation;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -294,7 +293,7 @@ impl Database {
             if stays.is_some_and(|stays| stays.ptr_eq(&row)) {
                 continue;
             }
-            if self.locks.are_any() && row_key_of(space, row.data()).is_some_and(|(row, _)| self.locks.has(&row)) {
+            if self.locks.are_any() && self.is_locked(space, &row) {
                 continue;
             }
             let was_used = evictor.lower(parts_of(&key));

@@ -13,7 +13,6 @@
 use crate::catalog::{Space, Ttl};
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
-use crate::locks::row_key_of;
 use crate::session::{Context, SessionKind};
 use crate::statement::Operation;
 use crate::statistics::increment;
@@ -419,8 +418,7 @@ impl Sweep {
             match ttl.expires_at_ms(row.data()) {
                 Some(at_ms) if i128::from(at_ms) <= i128::from(now_ms) => {
                     // Who has it locked may wait for long.
-                    let is_locked = database.locks.are_any()
-                        && row_key_of(space, row.data()).is_some_and(|(row, _)| database.locks.has(&row));
+                    let is_locked = database.locks.are_any() && database.is_locked(space, &row);
                     if !is_locked {
                         database.remove_expired(remover, space, &row)?;
                     }

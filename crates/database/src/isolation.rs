@@ -146,7 +146,7 @@ impl Database {
     }
 
     /// The context's fiber is about to wait: the changes of its transaction are rolled back until it is resumed. Does nothing if there is no
-    /// transaction or it has nothing to lose; one that has changed the schema is aborted instead (154).
+    /// transaction or it has nothing to lose.
     pub fn suspend(&self, context: &Context) {
         let taken = context.txn.borrow_mut().take();
         let Some(mut txn) = taken else { return };
@@ -155,13 +155,13 @@ impl Database {
             *context.txn.borrow_mut() = Some(txn);
             return;
         }
-        if txn.has_changed_schema() {
-            *context.txn.borrow_mut() = Some(txn);
-            return self.abort_txn(context, ErrorCode::TransactionYield);
-        }
         assert!(!txn.is_suspended, "a transaction is suspended once");
         let reads = self.settle(&mut txn);
-        let in_place = if txn.private.is_some() { &[] } else { txn.statements() };
+        if txn.has_changed_schema() {
+            self.withdraw_schema(&mut txn);
+        }
+        let is_rolled_back = txn.private.is_some() || txn.has_changed_schema();
+        let in_place = if is_rolled_back { &[] } else { txn.statements() };
         for statement in in_place.iter().rev() {
             debug_assert!(statement.space.rows.has_applied(&statement.change), "what is rolled back is there");
             statement.space.rows.undo(&statement.change);
@@ -199,7 +199,9 @@ impl Database {
                     // What it has written was rolled back.
                     txn.private = None;
                 }
-                if txn.private.is_none() && !self.make_private(&mut txn) {
+                if txn.has_changed_schema() {
+                    self.restore_schema(&mut txn);
+                } else if txn.private.is_none() && !self.make_private(&mut txn) {
                     txn.apply_again();
                 }
                 txn.is_suspended = false;
@@ -229,8 +231,9 @@ impl Database {
     /// True if the open transaction can be suspended later: one that consists of a single statement only in a trigger, or for what foreign keys make of it.
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
-        // What a view shows does not change.
-        let is_explicit = context.txn.borrow().as_ref().filter(|txn| txn.view.is_none()).map(|txn| !txn.is_implicit());
+        // What a view shows does not change, and nobody else sees a space that the transaction has made.
+        let is_shown = |txn: &&Box<Txn>| txn.view.is_none() && !txn.schema.is_own(space.id);
+        let is_explicit = context.txn.borrow().as_ref().filter(is_shown).map(|txn| !txn.is_implicit());
         is_explicit.is_some_and(|is_explicit| {
             is_explicit || context.trigger_depth.get() > 0 || space.has_triggers() || space.has_constraints()
         })
@@ -258,7 +261,8 @@ impl Database {
     fn settle(&self, txn: &mut Txn) -> Rc<Reads> {
         let reads = Rc::clone(self.reads_of(txn));
         txn.notes.take(|space, index_id, seen| add_seen(&reads, space.id, index_id, seen));
-        for statement in txn.take_unremembered() {
+        let (statements, schema) = txn.take_unremembered();
+        for statement in statements.iter().filter(|statement| !schema.is_own(statement.space.id)) {
             reads.touch(statement.space.id);
             remember_statement(&reads, statement);
         }

@@ -12,7 +12,7 @@ use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
 use crate::session::Context;
 use crate::statement::Operation;
-use crate::txn::Statement;
+use crate::txn::{Statement, Turn};
 use runtime::Notifier;
 use runtime::fiber::{self, FiberId};
 use std::cell::{Cell, RefCell};
@@ -241,10 +241,18 @@ impl Database {
     /// Rolls a statement back.
     pub(crate) fn undo(&self, statement: Statement) {
         // The schema first: it may have moved the rows' indexes, which the change then finds as they were.
-        if let Some(effect) = statement.effect {
-            (effect.undo)(self);
+        let Statement { space, change, effect } = statement;
+        let Some(mut effect) = effect else { return space.rows.undo(&change) };
+        (effect.turn)(self, Turn::Back);
+        space.rows.undo(&change);
+        (effect.turn)(self, Turn::GiveUp);
+    }
+
+    /// What a suspended transaction has done, and so is undone, is not done again.
+    pub(crate) fn give_up(&self, statement: Statement) {
+        if let Some(mut effect) = statement.effect {
+            (effect.turn)(self, Turn::GiveUp);
         }
-        statement.space.rows.undo(&statement.change);
     }
 
     /// A statement cannot be rolled back any more.

@@ -48,6 +48,7 @@ mod prepare;
 mod private;
 mod reads;
 mod replay;
+mod schema_changes;
 mod select;
 mod sequences;
 mod session;

@@ -46,6 +46,8 @@ type RowKey = (SpaceId, Rc<[u8]>);
 struct Waiter {
     owner: u64,
     fiber: FiberId,
+    /// It only waits until nobody has the row.
+    is_passing: bool,
 }
 
 struct Lock {
@@ -63,6 +65,8 @@ pub(crate) struct Locks {
     /// What each owner that waits is waiting for.
     waits: RefCell<HashMap<u64, RowKey>>,
     count: Cell<usize>,
+    /// How many of them are definitions of spaces, or the schema (`schema_changes.rs`).
+    pub(crate) definitions: Cell<usize>,
     /// Requests of clients among those who wait.
     waiting_requests: Cell<usize>,
     /// How often one has begun or ended to wait.
@@ -129,7 +133,7 @@ impl Locks {
         (self.count.get(), self.waits.borrow().len())
     }
 
-    fn owner_of(&self, row: &RowKey) -> Option<u64> {
+    pub(crate) fn owner_of(&self, row: &RowKey) -> Option<u64> {
         self.rows.borrow().get(row).map(|lock| lock.owner)
     }
 
@@ -142,16 +146,18 @@ impl Locks {
     fn release(&self, row: &RowKey) {
         let mut rows = self.rows.borrow_mut();
         let Some(lock) = rows.get_mut(row) else { return };
-        match lock.waiters.pop_front() {
-            Some(next) => {
+        while let Some(next) = lock.waiters.pop_front() {
+            self.waits.borrow_mut().remove(&next.owner);
+            fiber::wake(next.fiber);
+            if !next.is_passing {
                 lock.owner = next.owner;
-                self.waits.borrow_mut().remove(&next.owner);
-                fiber::wake(next.fiber);
+                return;
             }
-            None => {
-                rows.remove(row);
-                self.count.set(rows.len());
-            }
+        }
+        rows.remove(row);
+        self.count.set(rows.len());
+        if is_definition(row) {
+            self.definitions.set(self.definitions.get() - 1);
         }
     }
 
@@ -306,6 +312,27 @@ impl Database {
         shown: &str,
         timeout_ns: Option<u64>,
     ) -> Result<()> {
+        if self.has_alone(context, space) {
+            return Ok(());
+        }
+        loop {
+            self.wait_for_definition(context, space, timeout_ns)?;
+            self.lock_key(context, space, row.clone(), shown, timeout_ns)?;
+            if !self.is_definition_taken(context, space) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Locks what a key stands for, for the open transaction. Errors: as `get_for_update`.
+    pub(crate) fn lock_key(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        row: RowKey,
+        shown: &str,
+        timeout_ns: Option<u64>,
+    ) -> Result<()> {
         let Some(owner) = self.txn_id(context) else { return Err(Error::new(ErrorCode::NoTransaction, &[])) };
         if self.locks.owner_of(&row) == Some(owner) {
             return Ok(());
@@ -323,6 +350,22 @@ impl Database {
         self.check_not_in_view(context)
     }
 
+    /// Locks what nobody has locked. Errors: there are too many locks.
+    pub(crate) fn take_free(&self, owner: u64, row: RowKey, shown: &str) -> Result<Held> {
+        let locks = &self.locks;
+        debug_assert!(!locks.has(&row), "who takes what is free looks before");
+        if locks.count.get() >= LOCKS_MAX {
+            return Err(Error::new(ErrorCode::MemoryIssue, &[&LOCKS_MAX, &"rows that are locked", &"another lock"]));
+        }
+        let lock = Lock { owner, shown: shown.to_string(), waiters: VecDeque::new() };
+        locks.rows.borrow_mut().insert(row.clone(), lock);
+        locks.count.set(locks.count.get() + 1);
+        if is_definition(&row) {
+            locks.definitions.set(locks.definitions.get() + 1);
+        }
+        Ok(Held { locks: Rc::clone(locks), owner, rows: vec![row] })
+    }
+
     /// Gets a row, or waits for it.
     fn acquire(
         &self,
@@ -333,37 +376,58 @@ impl Database {
         shown: &str,
         timeout_ns: Option<u64>,
     ) -> Result<Held> {
-        let locks = &self.locks;
-        let held = |row| Held { locks: Rc::clone(locks), owner, rows: vec![row] };
-        if locks.owner_of(&row).is_none() {
-            if locks.count.get() >= LOCKS_MAX {
-                return Err(Error::new(
-                    ErrorCode::MemoryIssue,
-                    &[&LOCKS_MAX, &"rows that are locked", &"another lock"],
-                ));
-            }
-            let lock = Lock { owner, shown: shown.to_string(), waiters: VecDeque::new() };
-            locks.rows.borrow_mut().insert(row.clone(), lock);
-            locks.count.set(locks.count.get() + 1);
-            return Ok(held(row));
+        if self.locks.owner_of(&row).is_none() {
+            return self.take_free(owner, row, shown);
         }
-        if let Some(circle) = locks.circle(owner, &row) {
+        self.queue_up(context, space, (owner, false), &row, shown, timeout_ns)?;
+        Ok(Held { locks: Rc::clone(&self.locks), owner, rows: vec![row] })
+    }
+
+    /// Waits until a row is free, and leaves it so. Errors: as `get_for_update`.
+    pub(crate) fn pass(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        owner: u64,
+        row: &RowKey,
+        shown: &str,
+        timeout_ns: Option<u64>,
+    ) -> Result<()> {
+        match self.locks.has(row) {
+            true => self.queue_up(context, space, (owner, true), row, shown, timeout_ns),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits for a row that somebody has locked, until it is the owner's, or, if that is all that is wanted, until it is free.
+    fn queue_up(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        (owner, is_passing): (u64, bool),
+        row: &RowKey,
+        shown: &str,
+        timeout_ns: Option<u64>,
+    ) -> Result<()> {
+        let locks = &self.locks;
+        if let Some(circle) = locks.circle(owner, row) {
             let error = self.deadlock(&circle);
             self.abort_txn(context, ErrorCode::TransactionConflict);
             return Err(error);
         }
         let Some(fiber) = fiber::current() else { return Err(Error::needs_fiber()) };
-        let timeout_ns = timeout_ns.or(Some(self.limits.lock_timeout_ns.get()).filter(|&ns| ns > 0));
+        let configured = || Some(self.limits.lock_timeout_ns.get()).filter(|&ns| ns > 0);
+        let timeout_ns = timeout_ns.or(context.lock_timeout_ns.get()).or_else(configured);
         let deadline = timeout_ns.map(|ns| fiber::now_ns().saturating_add(ns));
         let _waiting = WaitingRequest::begin(locks, context)?;
-        if let Some(lock) = locks.rows.borrow_mut().get_mut(&row) {
-            lock.waiters.push_back(Waiter { owner, fiber });
+        if let Some(lock) = locks.rows.borrow_mut().get_mut(row) {
+            lock.waiters.push_back(Waiter { owner, fiber, is_passing });
         }
         locks.waits.borrow_mut().insert(owner, row.clone());
         loop {
             let woken = fiber::park_until(deadline);
-            if locks.owner_of(&row) == Some(owner) {
-                return Ok(held(row));
+            if !locks.waits.borrow().contains_key(&owner) {
+                return Ok(());
             }
             let aborted = context.txn.borrow().as_ref().and_then(|txn| txn.aborted());
             let error = match woken {
@@ -374,7 +438,7 @@ impl Database {
                 }
                 _ => continue,
             };
-            locks.give_up(&row, owner);
+            locks.give_up(row, owner);
             return Err(error);
         }
     }
@@ -415,6 +479,19 @@ impl Database {
         operation: Operation<'_>,
     ) -> Result<Option<Held>> {
         self.enter(context)?;
+        if space.is_system() {
+            return self.wait_for_schema(context, space, operation);
+        }
+        loop {
+            self.wait_for_definition(context, space, None)?;
+            let held = self.wait_for_row(context, space, operation)?;
+            if !self.is_definition_taken(context, space) {
+                return Ok(held);
+            }
+        }
+    }
+
+    fn wait_for_row(&self, context: &Context, space: &Rc<Space>, operation: Operation<'_>) -> Result<Option<Held>> {
         let named = match operation {
             Operation::Insert { tuple } | Operation::Replace { tuple } | Operation::Upsert { tuple, .. } => {
                 let fits = space.format().check(tuple).is_ok();
@@ -433,16 +510,28 @@ impl Database {
             }
         };
         let Some((row, shown)) = named else { return Ok(None) };
+        self.wait_for_key(context, space, row, &shown)
+    }
+
+    /// If another transaction has locked what a key stands for, waits until it is free. Returns what keeps it for a statement that is alone; a transaction keeps it
+    /// until its end. Errors: as `get_for_update`.
+    pub(crate) fn wait_for_key(
+        &self,
+        context: &Context,
+        space: &Rc<Space>,
+        row: RowKey,
+        shown: &str,
+    ) -> Result<Option<Held>> {
         match (self.locks.owner_of(&row), self.txn_id(context)) {
             (None, _) => Ok(None),
             (Some(owner), Some(own)) if owner == own => Ok(None),
             (Some(_), Some(_)) if self.is_in_explicit_txn(context) => {
-                self.lock(context, space, row, &shown, None)?;
+                self.lock_key(context, space, row, shown, None)?;
                 Ok(None)
             }
             (Some(_), _) => {
                 let ticket = self.isolation.next_txn_id();
-                self.acquire(context, space, ticket, row, &shown, None).map(Some)
+                self.acquire(context, space, ticket, row, shown, None).map(Some)
             }
         }
     }
@@ -464,6 +553,9 @@ impl Database {
 
     /// True if the row of a change is locked by somebody else than `own`.
     fn is_taken(&self, space: &Space, change: &Change, own: u64) -> bool {
+        if self.locks.definitions.get() > 0 && !space.is_system() && self.is_definition_of_other(space, own) {
+            return true;
+        }
         // A delete on disk that has looked at nothing knows no row.
         let row = change.new.as_ref().or(change.old.as_ref()).filter(|_| !space.is_system());
         row.and_then(|row| self.owner_of_row(space, row)).is_some_and(|owner| owner != own)
@@ -471,7 +563,7 @@ impl Database {
 
     /// True if somebody has locked a row.
     pub(crate) fn is_locked(&self, space: &Space, row: &Tuple) -> bool {
-        self.owner_of_row(space, row).is_some()
+        self.is_definition_locked(space) || self.owner_of_row(space, row).is_some()
     }
 
     fn owner_of_row(&self, space: &Space, row: &Tuple) -> Option<u64> {
@@ -503,6 +595,11 @@ impl Held {
         debug_assert_eq!(self.owner, other.owner, "locks stay with their owner");
         self.rows.append(&mut other.rows);
     }
+}
+
+/// True for a key that stands for a definition, or for the schema: rows of system spaces are not locked.
+fn is_definition(row: &RowKey) -> bool {
+    row.0.0 < 512
 }
 
 pub(crate) fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, String)> {

@@ -73,13 +73,30 @@ impl Database {
         )
     }
 
-    /// Writes where a sequence stands into `_sequence_data`.
+    /// Writes where a sequence stands into `_sequence_data`. Of one that the open transaction has made, which is not there for others, the log must not speak
+    /// before it tells that it was made: the commit writes that.
     fn store_sequence(&self, context: &Context, id: u32, value: i64) -> Result<()> {
+        if self.is_own_sequence(context, id) {
+            return Ok(());
+        }
+        self.write_sequence(context, id, value)
+    }
+
+    /// Writes where the sequences stand that the open transaction has made. For its commit.
+    pub(crate) fn store_own_sequences(&self, context: &Context) -> Result<()> {
+        for id in self.own_sequences(context) {
+            if let Some(value) = self.catalog.sequence(id).and_then(|sequence| sequence.value()) {
+                let data = self.space(alter::SEQUENCE_DATA_ID)?;
+                let row = data_row(id, value);
+                self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_sequence(&self, context: &Context, id: u32, value: i64) -> Result<()> {
         let data = self.space(alter::SEQUENCE_DATA_ID)?;
-        let mut row = Vec::new();
-        msgpack::encode_array(&mut row, 2);
-        msgpack::encode_uint(&mut row, u64::from(id));
-        msgpack::encode_int(&mut row, value);
+        let row = data_row(id, value);
         self.beside_txn(context, alter::SEQUENCE_DATA_ID, || {
             self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))
         })?;
@@ -103,13 +120,21 @@ impl Database {
         let sequence = self.sequence(id)?;
         self.check_sequence(context, &sequence, Privileges::WRITE)?;
         self.check_writable()?;
-        self.store_sequence(context, id, value)
+        if self.is_own_sequence(context, id) {
+            sequence.set_value(Some(value));
+            return Ok(());
+        }
+        self.write_sequence(context, id, value)
     }
 
     /// `sequence:reset()`: as if never used. Checks access. Errors: as `sequence_set`.
     pub fn sequence_reset(&self, context: &Context, id: u32) -> Result<()> {
         let sequence = self.sequence(id)?;
         self.check_sequence(context, &sequence, Privileges::WRITE)?;
+        if self.is_own_sequence(context, id) {
+            sequence.set_value(None);
+            return Ok(());
+        }
         let data = self.space(alter::SEQUENCE_DATA_ID)?;
         let mut key = Vec::new();
         msgpack::encode_array(&mut key, 1);
@@ -122,6 +147,15 @@ impl Database {
     fn sequence(&self, id: u32) -> Result<Rc<Sequence>> {
         self.catalog.sequence(id).ok_or_else(|| Error::new(ErrorCode::NoSuchSequence, &[&id]))
     }
+}
+
+/// A row of `_sequence_data`.
+fn data_row(id: u32, value: i64) -> Vec<u8> {
+    let mut row = Vec::new();
+    msgpack::encode_array(&mut row, 2);
+    msgpack::encode_uint(&mut row, u64::from(id));
+    msgpack::encode_int(&mut row, value);
+    row
 }
 
 /// A row that is read back has used a value of its space's sequence.

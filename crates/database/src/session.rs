@@ -207,6 +207,10 @@ pub struct Context {
     pub(crate) skips_foreign_keys: Cell<bool>,
     /// Rows that are there are taken to satisfy constraints that come: they are those that there were, in other words.
     pub(crate) trusts_rows: Cell<bool>,
+    /// A change of the schema in a transaction of the client's own may look at more rows at one go: there is no other way.
+    pub(crate) looks_at_once: Cell<bool>,
+    /// How long a statement waits for a lock if it does not say itself, in nanoseconds.
+    pub(crate) lock_timeout_ns: Cell<Option<u64>>,
     rights: RefCell<Option<(u64, UserId, Rc<Rights>)>>,
 }
 
@@ -253,6 +257,8 @@ impl Context {
             foreign: RefCell::new(None),
             skips_foreign_keys: Cell::new(false),
             trusts_rows: Cell::new(false),
+            looks_at_once: Cell::new(false),
+            lock_timeout_ns: Cell::new(None),
             rights: RefCell::new(None),
         }
     }
@@ -276,6 +282,16 @@ impl Context {
     /// Has rows that are there not looked at for constraints that come, or looked at again. Returns what was so before.
     pub fn trust_rows(&self, trusts: bool) -> bool {
         self.trusts_rows.replace(trusts)
+    }
+
+    /// Has statements wait for a lock for so long, unless they say themselves how long; without, as the configuration says.
+    pub fn set_lock_timeout(&self, ns: Option<u64>) {
+        self.lock_timeout_ns.set(ns);
+    }
+
+    /// Whether a change of the schema may look at many rows at one go, because it is one step of a client's transaction. Returns what was so before.
+    pub fn look_at_once(&self, looks: bool) -> bool {
+        self.looks_at_once.replace(looks)
     }
 
     /// Notes that the effect of `position` was seen.

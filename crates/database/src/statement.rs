@@ -410,6 +410,7 @@ impl Database {
             && let Some(effect) = alter::on_system_row(self, context, space, old.as_ref(), new.as_ref())?
         {
             self.attach_effect(context, effect);
+            self.hold_schema(context, space, new.as_ref().or(old.as_ref()))?;
         }
         if space.has_constraints() && !context.origin.is_replay() {
             self.keep_foreign_keys(context, space, old.as_ref(), new.as_ref())?;

@@ -1,7 +1,7 @@
 //! Transactions: statements applied in place with what undoes them, and the rows that the log will hold.
 //!
 //! A transaction that does not wait needs no isolation: nothing else runs between its statements. One that waits is suspended meanwhile, see
-//! `isolation.rs`; one that has changed the schema is aborted by it, and its next statement says so (`TransactionYield`).
+//! `isolation.rs`, and `schema_changes.rs` for one that has changed the schema.
 //!
 //! The life of a statement: applied -> recorded here -> appended to the log with the whole transaction -> pending until its
 //! position is durable -> its undo dropped. If the log fails, pending statements are undone in reverse order.
@@ -14,6 +14,7 @@ use crate::locks::Held;
 use crate::notes::Notes;
 use crate::private::Private;
 use crate::reads::Reads;
+use crate::schema_changes::SchemaChanges;
 use crate::session::Context;
 use crate::statistics::increment;
 use crate::views::View;
@@ -31,10 +32,24 @@ type Later = Box<dyn FnOnce(&Database)>;
 /// Told of a position in the log, once.
 pub(crate) type Placed = Box<dyn FnOnce(&Database, i64)>;
 
+/// What is to become of a change of the catalog that was made with its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It is taken back, for now: what it has put in is kept.
+    Back,
+    /// It is made again, after it was taken back. Everything must be as it was before it.
+    Forth,
+    /// It was taken back for good: what was kept of it is freed.
+    GiveUp,
+}
+
+/// Takes a change of the catalog back and makes it again.
+type Turns = Box<dyn FnMut(&Database, Turn)>;
+
 /// What a change of the schema needs besides the change of its row.
 pub(crate) struct Effect {
-    /// Takes the change of the catalog back.
-    pub undo: Later,
+    /// Takes the change of the catalog back, makes it again, and so on.
+    pub turn: Turns,
     /// Runs when the change is durable: frees what is not needed any more.
     pub finish: Option<Later>,
     /// Runs when the change has its place in the log, whose position it is told.
@@ -44,9 +59,18 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
-    /// `undo` rolls the change of the catalog back.
-    pub(crate) fn new(undo: impl FnOnce(&Database) + 'static) -> Self {
-        Effect { undo: Box::new(undo), finish: None, placed: None, rows: 0 }
+    /// `turn` takes the change of the catalog back and makes it again.
+    pub(crate) fn new(turn: impl FnMut(&Database, Turn) + 'static) -> Self {
+        Effect { turn: Box::new(turn), finish: None, placed: None, rows: 0 }
+    }
+
+    /// One that keeps nothing while it is taken back: `back` takes it back, `forth` makes it again.
+    pub(crate) fn of(mut back: impl FnMut(&Database) + 'static, mut forth: impl FnMut(&Database) + 'static) -> Self {
+        Effect::new(move |database, turn| match turn {
+            Turn::Back => back(database),
+            Turn::Forth => forth(database),
+            Turn::GiveUp => {}
+        })
     }
 
     /// `finish` runs when the change is durable.
@@ -148,6 +172,8 @@ pub struct Txn {
     statements: Vec<Statement>,
     /// How many of them are about system spaces: only they have effects.
     system_statements: usize,
+    /// What it has done to the schema.
+    pub(crate) schema: SchemaChanges,
     rows: Vec<LoggedRow>,
     /// Bodies of the rows, one after the other.
     bodies: Vec<u8>,
@@ -196,7 +222,11 @@ pub struct Txn {
 
 impl Txn {
     pub(crate) fn record(&mut self, statement: Statement) {
-        self.system_statements += usize::from(statement.space.is_system());
+        let is_system = statement.space.is_system();
+        self.system_statements += usize::from(is_system);
+        if is_system || self.system_statements > 0 {
+            self.schema.note(&statement, self.statements.len());
+        }
         self.statements.push(statement);
     }
 
@@ -224,6 +254,12 @@ impl Txn {
         &self.statements
     }
 
+    /// True if a statement of it was about a space: its rows or its definition.
+    pub(crate) fn has_touched(&self, space_id: SpaceId) -> bool {
+        let is_about = |statement: &Statement| statement.space.id == space_id;
+        self.statements.iter().any(is_about) || self.schema.has_defined(space_id, &self.statements)
+    }
+
     /// Applies its statements again, which are rolled back or private.
     pub(crate) fn apply_again(&mut self) {
         #[cfg(feature = "planted-bugs")]
@@ -238,10 +274,19 @@ impl Txn {
         }
     }
 
+    pub(crate) fn statements_mut(&mut self) -> &mut [Statement] {
+        &mut self.statements
+    }
+
+    /// Its number of statements about system spaces.
+    pub(crate) fn system_statements(&self) -> usize {
+        self.system_statements
+    }
+
     /// The statements whose keys `reads` does not have yet; from now on it does.
-    pub(crate) fn take_unremembered(&mut self) -> &[Statement] {
+    pub(crate) fn take_unremembered(&mut self) -> (&[Statement], &SchemaChanges) {
         let from = std::mem::replace(&mut self.remembered, self.statements.len());
-        &self.statements[from..]
+        (&self.statements[from..], &self.schema)
     }
 
     /// Keeps locks until its end.
@@ -309,11 +354,21 @@ impl Txn {
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             self.system_statements -= usize::from(statement.space.is_system());
+            self.schema.forget(&statement, self.statements.len());
             // What a suspended transaction has done is undone already.
             match &mut self.private {
                 Some(private) => private.undo(&statement),
-                None if self.is_suspended => {}
+                None if self.is_suspended => database.give_up(statement),
                 None => database.undo(statement),
+            }
+        }
+        if self.statements.is_empty() {
+            database.end_schema_wait(self);
+        }
+        if self.system_statements == 0 {
+            let schema = std::mem::take(&mut self.schema);
+            if let Some(version) = schema.version_before().filter(|_| !self.is_suspended) {
+                database.catalog.return_to_version(version);
             }
         }
         self.rows.truncate(row_count);
@@ -416,6 +471,9 @@ impl Database {
     fn commit_open(&self, context: &Context) -> Result<()> {
         // A conflict has aborted the transaction: that is what the commit is refused with.
         let _ = self.bring_in_place(context);
+        if context.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements > 0 && txn.aborted.is_none()) {
+            self.store_own_sequences(context)?;
+        }
         self.look_at_foreign_keys_again(context)?;
         self.yield_to_locks(context);
         match self.take_txn(context) {
@@ -758,6 +816,9 @@ impl Database {
         let txn = txn.as_mut().expect("statements run inside a transaction");
         if let Some((kind, group_id)) = log {
             txn.log(kind, group_id, |out| encode(out, &statement.change));
+        }
+        if statement.space.is_system() {
+            txn.schema.begin(self.catalog.schema_version());
         }
         txn.record(statement);
     }

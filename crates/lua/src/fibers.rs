@@ -37,6 +37,7 @@ fn fiber_spawn(state: State) -> Outcome {
         // The whole of it, so that the thread goes back when the fiber ends and not before.
         let thread: Thread = thread;
         fiber::set_local(Rc::clone(&new_context) as Rc<dyn Any>);
+        crate::lua::sync_schema(thread.state);
         let outcome = thread.state.call_root(count - 1, ffi::LUA_MULTRET);
         // It may have gone over to a session of its own meanwhile.
         let last_context = context();

@@ -114,6 +114,8 @@ struct Scheduler {
     /// Says whether what runs the fibers has something else to do.
     glance: RefCell<Option<Rc<dyn Fn() -> bool>>>,
     on_yield: RefCell<Option<Rc<dyn Fn()>>>,
+    after_yield: RefCell<Option<Rc<dyn Fn()>>>,
+    calls_after_yield: Cell<bool>,
     next_id: Cell<u64>,
     /// Fibers that `try_spawn` makes at most.
     max: Cell<usize>,
@@ -172,6 +174,8 @@ thread_local! {
         clock: RefCell::new(Rc::new(|| 0)),
         glance: RefCell::default(),
         on_yield: RefCell::default(),
+        after_yield: RefCell::default(),
+        calls_after_yield: Cell::new(false),
         next_id: Cell::new(FIRST_ID),
         max: Cell::new(FIBERS_MAX_DEFAULT),
         last_wait_ns: Cell::new(0),
@@ -213,6 +217,16 @@ pub fn is_awaited() -> bool {
 /// Sets the function that is called in a fiber just before it waits.
 pub fn on_yield(hook: Rc<dyn Fn()>) {
     with(|scheduler| *scheduler.on_yield.borrow_mut() = Some(hook));
+}
+
+/// Sets the function that is called in a fiber just after it has waited, while [`call_after_yield`] wants it.
+pub fn after_yield(hook: Rc<dyn Fn()>) {
+    with(|scheduler| *scheduler.after_yield.borrow_mut() = Some(hook));
+}
+
+/// Whether the function of [`after_yield`] is called.
+pub fn call_after_yield(is_wanted: bool) {
+    with(|scheduler| scheduler.calls_after_yield.set(is_wanted));
 }
 
 /// Sets how many fibers `try_spawn` makes at most.
@@ -348,6 +362,8 @@ pub fn abandon() {
         scheduler.next_turn.borrow_mut().clear();
         scheduler.timers.borrow_mut().clear();
         scheduler.on_yield.take();
+        scheduler.after_yield.take();
+        scheduler.calls_after_yield.set(false);
         scheduler.glance.take();
         scheduler.next_id.set(FIRST_ID);
         scheduler.fibers.take()
@@ -512,6 +528,13 @@ fn suspend(fiber: &Rc<Fiber>) {
     with(|scheduler| scheduler.last_wait_ns.set(begun));
     yielder.suspend(());
     fiber.waited_ns.set(fiber.waited_ns.get() + now_ns().saturating_sub(begun));
+    let hook = with(|scheduler| match scheduler.calls_after_yield.get() {
+        true => scheduler.after_yield.borrow().clone(),
+        false => None,
+    });
+    if let Some(hook) = hook {
+        hook();
+    }
 }
 
 /// Time that the running fiber has waited since it began; 0 outside of fibers.

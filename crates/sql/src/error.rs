@@ -456,7 +456,10 @@ impl From<database::Error> for Error {
         ];
         let known = of_code.iter().find(|(code, _)| source.is(*code));
         let condition = known.map_or(Condition::Other, |(_, condition)| *condition);
-        let message = source.to_string();
+        let message = match condition {
+            Condition::LockTimeout => "canceling statement due to lock timeout".to_string(),
+            _ => source.to_string(),
+        };
         let mut error = match database::is_deadlock(&source) {
             true => Error::new(Condition::Deadlock, "deadlock detected").detail(message),
             false => Error::new(condition, message),

@@ -140,10 +140,11 @@ impl<'r> Run<'r> {
             (ms > 0).then(|| ms.saturating_mul(1_000_000))
         };
         let statement_ns = timeout_ns("statement_timeout");
-        let lock_ns = timeout_ns("lock_timeout");
+        let lock_timeout_ns = timeout_ns("lock_timeout").into_iter().chain(statement_ns).min();
+        context.set_lock_timeout(lock_timeout_ns);
         let now = fiber::now_ns();
         Run {
-            lock_timeout_ns: lock_ns.into_iter().chain(statement_ns).min(),
+            lock_timeout_ns,
             deadline_ns: statement_ns.map(|ns| now.saturating_add(ns)),
             database,
             context,

@@ -117,10 +117,16 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// True if it reads and writes rows and does nothing else.
-    pub fn is_of_rows(&self) -> bool {
+    /// True if it reads and writes rows, or changes the schema or rights, and does nothing else.
+    pub fn is_of_a_transaction(&self) -> bool {
         use ast::Statement as S;
-        matches!(&self.statement, Said::Parsed(S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)))
+        match &self.statement {
+            Said::Parsed(statement) => {
+                matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) || is_of_schema(statement)
+            }
+            Said::Accounts(_) => true,
+            _ => false,
+        }
     }
 
     /// As [`Prepared::ends_failure`].
@@ -419,15 +425,7 @@ impl Sql {
             ast::Statement::Rollback { savepoint: Some(name), .. } => Work::RollbackTo(dialect.fold(&name)),
             ast::Statement::Savepoint { name } => Work::Savepoint(dialect.fold(&name)),
             ast::Statement::ReleaseSavepoint { name } => Work::Release(dialect.fold(&name)),
-            schema @ (ast::Statement::CreateTable(_)
-            | ast::Statement::CreateView(_)
-            | ast::Statement::CreateIndex(_)
-            | ast::Statement::AlterTable(_)
-            | ast::Statement::CreateSequence { .. }
-            | ast::Statement::AlterIndex { .. }
-            | ast::Statement::Comment { .. }
-            | ast::Statement::Drop { .. }
-            | ast::Statement::Truncate(_)) => Work::Schema(Box::new(schema)),
+            schema if is_of_schema(&schema) => Work::Schema(Box::new(schema)),
             other => {
                 let words: Vec<String> = other.to_string().split_whitespace().take(2).map(str::to_string).collect();
                 return Err(Error::unsupported(format!("the statement '{} ...'", words.join(" "))));
@@ -556,10 +554,23 @@ impl Sql {
                     true if hidden.is_some() => hidden.unwrap_or_default(),
                     true if is_temporary => database
                         .beside(context, || self.in_txn(database, context, || crate::views::run(&ddl, statement)))?,
-                    true => self.in_savepoint(database, context, || crate::views::run(&ddl, statement))?,
+                    true => {
+                        let run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+                        database.lock_schema(context, run.lock_timeout_ns)?;
+                        let was_at_once = context.look_at_once(true);
+                        let done = self.in_savepoint(database, context, || crate::views::run(&ddl, statement));
+                        context.look_at_once(was_at_once);
+                        done?
+                    }
                     // Steps that look at all rows give others a turn, which no transaction does that has done something before.
                     false if Ddl::goes_in_steps(statement) => crate::views::run(&ddl, statement)?,
-                    false => match self.in_txn(database, context, || crate::views::run(&ddl, statement)) {
+                    false => match self.in_txn(database, context, || {
+                        if !is_temporary && database.has_locks() {
+                            let run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+                            database.lock_schema(context, run.lock_timeout_ns)?;
+                        }
+                        crate::views::run(&ddl, statement)
+                    }) {
                         // Several changes, one of which has to look at more rows than it may at one go.
                         Err(error) if goes_beyond(&error, statement) => crate::views::run(&ddl, statement)?,
                         done => done?,
@@ -938,6 +949,23 @@ fn is_short(plan: &Plan) -> bool {
         Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => is_short(input),
         _ => false,
     }
+}
+
+/// True for what changes the schema.
+fn is_of_schema(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    matches!(
+        statement,
+        S::CreateTable(_)
+            | S::CreateView(_)
+            | S::CreateIndex(_)
+            | S::AlterTable(_)
+            | S::CreateSequence { .. }
+            | S::AlterIndex { .. }
+            | S::Comment { .. }
+            | S::Drop { .. }
+            | S::Truncate(_)
+    )
 }
 
 fn goes_beyond(error: &Error, statement: &ast::Statement) -> bool {

@@ -117,9 +117,8 @@ pub(super) fn on_user(
             return refuse("the user has objects");
         }
         let gone = database.catalog.set_user(id, None);
-        return Ok(Some(Effect::new(move |database| {
-            database.catalog.set_user(id, gone);
-        })));
+        let back = move |database: &Database| drop(database.catalog.set_user(id, gone.clone()));
+        return Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_user(id, None)))));
     };
     let mut user = parse_user(new.data())?;
     let id = user.id;
@@ -156,10 +155,10 @@ pub(super) fn on_user(
             }
         }
     }
-    let before = database.catalog.set_user(id, Some(Rc::new(user)));
-    Ok(Some(Effect::new(move |database| {
-        database.catalog.set_user(id, before);
-    })))
+    let made = Some(Rc::new(user));
+    let before = database.catalog.set_user(id, made.clone());
+    let back = move |database: &Database| drop(database.catalog.set_user(id, before.clone()));
+    Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_user(id, made.clone())))))
 }
 
 fn parse_grant(row: &[u8]) -> Result<Grant> {
@@ -257,6 +256,8 @@ pub(super) fn on_priv(
     let wanted = if new.is_some() { Privileges::GRANT } else { Privileges::REVOKE };
     check_grant(database, context, &grant, wanted)?;
     let removed = Grant { privileges: 0, ..grant.clone() };
-    database.catalog.set_grant(after.as_ref().unwrap_or(&removed));
-    Ok(Some(Effect::new(move |database| database.catalog.set_grant(before.as_ref().unwrap_or(&removed)))))
+    let (before, after) = (before.unwrap_or_else(|| removed.clone()), after.unwrap_or(removed));
+    database.catalog.set_grant(&after);
+    let back = move |database: &Database| database.catalog.set_grant(&before);
+    Ok(Some(Effect::of(back, move |database| database.catalog.set_grant(&after))))
 }

@@ -25,6 +25,8 @@ use tuple::{Format, SpaceId, Tuple};
 const STEP_ROWS: usize = 32;
 /// A space of more rows is not looked at in one go, except at start.
 const ROWS_AT_ONCE_MAX: usize = 20_000;
+/// The same in a transaction of several statements, of which an earlier one was about the space: nobody can be given a turn then.
+pub(super) const ROWS_IN_TXN_MAX: usize = 200_000;
 
 /// What is looked at, and for what.
 pub(super) struct Work {
@@ -105,15 +107,21 @@ impl Database {
         system_space: &Rc<Space>,
         operation: Operation<'_>,
     ) -> Result<Option<ReadyChange<'_>>> {
-        let may_wait = matches!(system_space.id, INDEX_ID | SPACE_ID | TRUNCATE_ID)
+        let may_be_long = matches!(system_space.id, INDEX_ID | SPACE_ID | TRUNCATE_ID)
             && self.state() == State::Running
             && context.trigger_depth.get() == 0
-            && fiber::current().is_some()
-            && context.may_wait();
-        if !may_wait {
+            && fiber::current().is_some();
+        if !may_be_long {
             return Ok(None);
         }
-        self.wait_for_others(context, operation)?;
+        let is_first = context.may_wait();
+        if is_first {
+            self.wait_for_others(context, operation)?;
+            if self.locks.are_any() && context.is_in_txn() {
+                // Another transaction may have changed the schema meanwhile.
+                drop(self.wait_for_schema(context, system_space, operation)?);
+            }
+        }
         if system_space.id == TRUNCATE_ID {
             return Ok(None);
         }
@@ -124,12 +132,37 @@ impl Database {
             _ => space::plan_work(self, context, old.as_ref(), &new),
         };
         let Ok(Some(work)) = planned else { return Ok(None) };
+        if !is_first && !self.may_look_apart(context, &work.space, system_space.id) {
+            return Ok(None);
+        }
         let constraints = match system_space.id {
-            SPACE_ID => self.look_at_constraints(context, &work.space, &new)?,
+            SPACE_ID if is_first => self.look_at_constraints(context, &work.space, &new)?,
             _ => None,
         };
         let build = self.build_ahead(context, work, new)?;
         Ok(Some(ReadyChange { _build: build, _constraints: constraints }))
+    }
+
+    /// True if a transaction that has done something before can be suspended while the rows of a space are looked at, which then are the ones that it sees.
+    fn may_look_apart(&self, context: &Context, space: &Rc<Space>, system_space: SpaceId) -> bool {
+        let txn = context.txn.borrow();
+        let Some(txn) = txn.as_ref().filter(|txn| !txn.is_implicit()) else { return false };
+        match txn.schema.is_own(space.id) {
+            true => !space.rows.may_wait(),
+            false => system_space == INDEX_ID && !txn.has_touched(space.id),
+        }
+    }
+
+    /// Does what takes long while the open transaction is suspended. Errors: those of the work; the transaction has met another one.
+    pub(super) fn apart<T>(&self, context: &Context, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.suspend(context);
+        let txn = context.txn.borrow_mut().take();
+        let must_resume = context.must_resume.replace(false);
+        let done = work();
+        *context.txn.borrow_mut() = txn;
+        context.must_resume.set(must_resume);
+        self.resume(context)?;
+        done
     }
 
     fn build_ahead(&self, context: &Context, work: Work, new: Tuple) -> Result<Option<ReadyBuild<'_>>> {
@@ -144,10 +177,8 @@ impl Database {
         let takes_memory = !work.defs.is_empty();
         let build_id = rows.borrow_mut().begin_build(work.format, work.defs);
         let ready = ReadyBuild { database: self, space: Rc::clone(&work.space), build_id };
-        // The open transaction has done nothing yet that waiting could make wrong.
-        let txn = context.txn.borrow_mut().take();
-        let looked_at = self.look_at_rows(&work.space, rows, build_id, &work.name, takes_memory);
-        *context.txn.borrow_mut() = txn;
+        let looked_at =
+            self.apart(context, || self.look_at_rows(&work.space, rows, build_id, &work.name, takes_memory));
         looked_at
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
         *self.ready.change.borrow_mut() = Some((build_id, new));
@@ -259,7 +290,7 @@ impl Database {
     ///
     /// Errors: a row that does not fit; `AlterSpace` if the rows are being looked at for another change; `MultistatementTransaction` if there are too many for one go, which is
     /// what a transaction needs that has done something before.
-    pub(super) fn apply_build(&self, work: Work, row: &Tuple) -> Result<Vec<DetachedIndex>> {
+    pub(super) fn apply_build(&self, context: &Context, work: Work, row: &Tuple) -> Result<Vec<DetachedIndex>> {
         let Some(rows) = work.space.rows.memory() else { return Ok(Vec::new()) };
         let mut store = rows.borrow_mut();
         if let Some(build_id) = store.build_id() {
@@ -271,7 +302,8 @@ impl Database {
             return Ok(store.end_build());
         }
         let is_serving = self.state() == State::Running && fiber::current().is_some();
-        if is_serving && store.len() > ROWS_AT_ONCE_MAX {
+        let at_once_max = if context.looks_at_once.get() { ROWS_IN_TXN_MAX } else { ROWS_AT_ONCE_MAX };
+        if is_serving && store.len() > at_once_max {
             return Err(Error::new(ErrorCode::MultistatementTransaction, &[&work.what]));
         }
         store.begin_build(work.format, work.defs);

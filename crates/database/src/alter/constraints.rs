@@ -3,7 +3,7 @@
 //! Rows are looked at before the statement that makes the change, in slices between which everybody else has a turn, as for an index (`build.rs`). What is
 //! written meanwhile has to heed the new constraints already, so the look and the writes together have seen every row.
 
-use super::build::being_modified;
+use super::build::{ROWS_IN_TXN_MAX, being_modified};
 use crate::access::{Privileges, denied};
 use crate::catalog::constraints::{Check, Link};
 use crate::catalog::{PendingConstraints, Space, SpaceDef};
@@ -203,7 +203,8 @@ pub(super) fn check_rows(
         return Ok(());
     }
     let is_serving = database.state() == State::Running && fiber::current().is_some();
-    if is_serving && space.rows.len() > ROWS_AT_ONCE_MAX as u64 {
+    let at_once_max = if context.looks_at_once.get() { ROWS_IN_TXN_MAX } else { ROWS_AT_ONCE_MAX };
+    if is_serving && space.rows.len() > at_once_max as u64 {
         return Err(Error::new(ErrorCode::MultistatementTransaction, &[&"a look at rows for constraints"]));
     }
     if space.rows.is_empty() || !space.has_index(IndexId::PRIMARY) {
@@ -262,10 +263,7 @@ impl Database {
         let pending = Pending { database: self, space: Rc::clone(space), constraints };
         // What a suspended transaction has written before has heeded nothing.
         self.doom_readers_of_space(space.id);
-        // The open transaction has done nothing yet that waiting could make wrong.
-        let txn = context.txn.borrow_mut().take();
-        let looked = self.look_at_all_rows(space, &pending.constraints);
-        *context.txn.borrow_mut() = txn;
+        let looked = self.apart(context, || self.look_at_all_rows(space, &pending.constraints));
         looked.inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", space.name()))?;
         *self.ready.checked_constraints.borrow_mut() = Some(row.clone());
         Ok(Some(pending))

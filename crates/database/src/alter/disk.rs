@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::options::PAGE_SIZE_MAX;
 use crate::session::{Context, Origin};
 use crate::time_share::TimeShare;
-use crate::txn::{Effect, Placed};
+use crate::txn::{Effect, Placed, Turn};
 use runtime::fiber::{self, Wake};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -191,31 +191,26 @@ fn placing(space: &Rc<Space>, index_id: Option<IndexId>) -> Option<Placed> {
     }))
 }
 
-/// The statement that made an index is rolled back.
-pub(super) fn forget_index(space: &Space, index_id: IndexId) {
-    if let Some(disk) = space.disk()
-        && let Some((_, trees)) = disk.drop_index(index_id)
-    {
-        disk.discard(trees, Lsn(0));
-    }
-}
-
 /// Takes an index out of its place.
 pub(super) fn detach_index(space: &Space, index_id: IndexId) -> Detached {
     let taken = space.disk().and_then(|disk| disk.drop_index(index_id));
     Rc::new(RefCell::new(taken.into_iter().map(|(def, trees)| (def, Some(trees))).collect()))
 }
 
-/// Puts trees back in their places. What had these is given up.
-pub(super) fn reattach_index(space: &Space, detached: &Detached) {
+/// Puts trees in the places of those that have them, which are detached then: done twice, it has changed nothing.
+pub(super) fn exchange_indexes(space: &Space, detached: &Detached) {
     let Some(disk) = space.disk() else { return };
-    for (def, trees) in detached.take() {
-        let unused = match trees {
-            Some(trees) => disk.restore_index(&def, trees),
-            None => disk.drop_index(def.id).map(|(_, trees)| trees),
-        };
-        unused.into_iter().for_each(|trees| disk.discard(trees, Lsn(0)));
-    }
+    let others = detached.take().into_iter().filter_map(|(def, trees)| {
+        let there = disk.index_defs().iter().find(|other| other.id == def.id).cloned();
+        match trees {
+            Some(trees) => {
+                let replaced = disk.restore_index(&def, trees);
+                Some((there.unwrap_or(def), replaced))
+            }
+            None => disk.drop_index(def.id).map(|(def, trees)| (def, Some(trees))),
+        }
+    });
+    detached.replace(others.collect());
 }
 
 /// Trees are out of use for good.
@@ -339,10 +334,11 @@ pub(super) fn truncate(database: &Database, origin: Origin, space: &Rc<Space>) -
     let taken = Rc::new(RefCell::new(Some(old)));
     let (kept, owner, disk_there) = (Rc::clone(&taken), Rc::clone(disk), Rc::clone(disk));
     Ok(Some(
-        Effect::new(move |_| {
-            if let Some(trees) = taken.borrow_mut().take() {
-                let empty = disk_there.exchange(trees);
-                disk_there.discard(empty, Lsn(0));
+        Effect::new(move |_, turn| {
+            let mut other = taken.borrow_mut();
+            match turn {
+                Turn::Back | Turn::Forth => *other = other.take().map(|trees| disk_there.exchange(trees)),
+                Turn::GiveUp => other.take().into_iter().for_each(|trees| disk_there.discard(trees, Lsn(0))),
             }
         })
         .and_finish(move |_| {
@@ -384,10 +380,7 @@ impl Database {
         let mut build = disk.begin_build(Rc::clone(format), defs).map_err(|error| read_error(space, error))?;
         // What a suspended transaction has changed before does not tell the new indexes.
         self.doom_readers_of_space(space.id);
-        // The open transaction has done nothing yet that waiting could make wrong.
-        let txn = context.txn.borrow_mut().take();
-        let built = self.build_in_slices(context, space, &mut build, name);
-        *context.txn.borrow_mut() = txn;
+        let built = self.apart(context, || self.build_in_slices(context, space, &mut build, name));
         built.inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", space.name()))?;
         if is_index {
             *self.ready.indexes.borrow_mut() = Some(ReadyIndexes { row, build });

@@ -144,10 +144,10 @@ pub(super) fn on_function(
         if database.catalog.is_asked_by_constraint(id) && !context.origin.is_replay() {
             return Err(Error::new(ErrorCode::DropFunction, &[&id, &"function is referenced by constraint"]));
         }
+        // What `set_function` returns is the one whose name is gone.
         let gone = database.catalog.set_function(id, None);
-        return Ok(Some(Effect::new(move |database| {
-            database.catalog.set_function(id, gone);
-        })));
+        let back = move |database: &Database| drop(database.catalog.set_function(id, gone.clone()));
+        return Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_function(id, None)))));
     };
     let function = parse(new.data())?;
     let id = function.id;
@@ -180,8 +180,8 @@ pub(super) fn on_function(
         }
     }
     let before = database.catalog.function(id);
-    database.catalog.set_function(id, Some(Rc::new(function)));
-    Ok(Some(Effect::new(move |database| {
-        database.catalog.set_function(id, before);
-    })))
+    let made = Some(Rc::new(function));
+    database.catalog.set_function(id, made.clone());
+    let back = move |database: &Database| drop(database.catalog.set_function(id, before.clone()));
+    Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_function(id, made.clone())))))
 }

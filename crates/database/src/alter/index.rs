@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::{Context, Origin};
 use crate::statement::no_such_index;
-use crate::txn::Effect;
+use crate::txn::{Effect, Turn};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -329,23 +329,42 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     let format = make_format(database, &space.def(), &parts_with(&space, &parsed.info))?;
     let placed = disk::create_index(database, context.origin, &space, &work, parsed.info.tree, new)?;
     let defs = work.defs.clone();
-    let replaced = database.apply_build(work, new)?;
+    let replaced = database.apply_build(context, work, new)?;
     assert!(replaced.is_empty(), "a new index takes nobody's place");
     let replaced = put_defs(&space, defs);
     assert!(replaced.is_empty(), "a new index takes nobody's place");
     let old_format = space.format();
-    space.set_index(id, Some(Rc::new(parsed.info)));
-    database.catalog.set_format(&space, format);
+    let info = Rc::new(parsed.info);
+    space.set_index(id, Some(Rc::clone(&info)));
+    database.catalog.set_format(&space, Rc::clone(&format));
     database.catalog.note_change(SchemaObject::Space(space.id));
+    // What is kept of it while it is taken back. Rows that came after it was made are undone before, so a primary index is empty then.
+    let (mut def, mut taken) = (None, None);
+    let trees = disk::Detached::default();
     Ok(Some(
-        Effect::new(move |database| {
-            space.set_index(id, None);
-            space.remove_index_def(id);
-            database.catalog.set_format(&space, old_format);
-            // Rows that came after the index was made are undone before, so a primary index is empty again.
-            let index = space.rows.memory().and_then(|rows| rows.borrow_mut().drop_index(id));
-            database.discard_indexes(index);
-            disk::forget_index(&space, id);
+        Effect::new(move |database, turn| {
+            match turn {
+                Turn::Back => {
+                    space.set_index(id, None);
+                    def = space.remove_index_def(id);
+                    database.catalog.set_format(&space, Rc::clone(&old_format));
+                    taken = space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), id));
+                    trees.replace(disk::detach_index(&space, id).take());
+                }
+                Turn::Forth => {
+                    space.set_index(id, Some(Rc::clone(&info)));
+                    put_defs(&space, def.take());
+                    database.catalog.set_format(&space, Rc::clone(&format));
+                    if let (Some(taken), Some(rows)) = (taken.take(), space.rows.memory()) {
+                        taken.put_back(&mut rows.borrow_mut());
+                    }
+                    disk::exchange_indexes(&space, &trees);
+                }
+                Turn::GiveUp => {
+                    database.disposal.discard(taken.take().map(Taken::garbage));
+                    return disk::discard(&space, &trees);
+                }
+            }
             database.catalog.note_change(SchemaObject::Space(space.id));
         })
         .and_placed(placed),
@@ -381,19 +400,32 @@ fn drop_index(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     let (kept_trees, owner) = (Rc::clone(&detached), Rc::clone(&space));
     let old_format = space.format();
     let format = make_format(database, &space.def(), &all_parts(&space))?;
-    database.catalog.set_format(&space, format);
+    database.catalog.set_format(&space, Rc::clone(&format));
     database.catalog.note_change(SchemaObject::Space(space.id));
     let taken =
         Rc::new(RefCell::new(space.rows.memory().and_then(|rows| Taken::from(&mut rows.borrow_mut(), IndexId(id)))));
     let kept = Rc::clone(&taken);
     Ok(Some(
-        Effect::new(move |database| {
-            space.set_index(IndexId(id), info);
-            put_defs(&space, def);
-            disk::reattach_index(&space, &detached);
-            database.catalog.set_format(&space, old_format);
-            if let (Some(taken), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
-                taken.put_back(&mut rows.borrow_mut());
+        Effect::new(move |database, turn| {
+            match turn {
+                Turn::Back => {
+                    space.set_index(IndexId(id), info.clone());
+                    put_defs(&space, def.clone());
+                    disk::exchange_indexes(&space, &detached);
+                    database.catalog.set_format(&space, Rc::clone(&old_format));
+                    if let (Some(taken), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
+                        taken.put_back(&mut rows.borrow_mut());
+                    }
+                }
+                Turn::Forth => {
+                    space.set_index(IndexId(id), None);
+                    space.remove_index_def(IndexId(id));
+                    detached.replace(disk::detach_index(&space, IndexId(id)).take());
+                    database.catalog.set_format(&space, Rc::clone(&format));
+                    let rows = space.rows.memory();
+                    *taken.borrow_mut() = rows.and_then(|rows| Taken::from(&mut rows.borrow_mut(), IndexId(id)));
+                }
+                Turn::GiveUp => return disk::discard(&space, &detached),
             }
             database.catalog.note_change(SchemaObject::Space(space.id));
         })
@@ -477,26 +509,38 @@ fn alter(database: &Database, context: &Context, new: &Tuple) -> Result<Option<E
     disk::set_options(&space, parsed.info.id, parsed.info.tree);
     let (kept_trees, owner) = (Rc::clone(&replaced_trees), Rc::clone(&space));
     let defs = work.defs.clone();
-    let replaced = database.apply_build(work, new)?;
+    let replaced = database.apply_build(context, work, new)?;
     let old_defs = put_defs(&space, defs);
     let (id, old_format) = (parsed.info.id, space.format());
-    let old_info = space.set_index(id, Some(Rc::new(parsed.info)));
-    database.catalog.set_format(&space, format);
+    let new_info = Some(Rc::new(parsed.info));
+    let old_info = space.set_index(id, new_info.clone());
+    database.catalog.set_format(&space, Rc::clone(&format));
     database.catalog.note_change(SchemaObject::Space(space.id));
     let replaced = Rc::new(RefCell::new(replaced));
     let kept = Rc::clone(&replaced);
+    let (old, new, mut other_defs) = ((old_info, old_format), (new_info, format), old_defs);
     Ok(Some(
-        Effect::new(move |database| {
-            disk::reattach_index(&space, &replaced_trees);
-            if let Some(old) = &old_info {
-                disk::set_options(&space, id, old.tree);
+        Effect::new(move |database, turn| {
+            let (info, format) = match turn {
+                Turn::Back => &old,
+                Turn::Forth => &new,
+                Turn::GiveUp => {
+                    database.discard_indexes(replaced.take());
+                    return disk::discard(&space, &replaced_trees);
+                }
+            };
+            disk::exchange_indexes(&space, &replaced_trees);
+            if let Some(info) = info {
+                disk::set_options(&space, id, info.tree);
             }
-            space.set_index(id, old_info);
-            put_defs(&space, old_defs);
-            database.catalog.set_format(&space, old_format);
+            space.set_index(id, info.clone());
+            other_defs = put_defs(&space, std::mem::take(&mut other_defs));
+            database.catalog.set_format(&space, Rc::clone(format));
             // They hold the rows that there were then, and what came later is undone before.
-            let unused = space.rows.memory().map(|rows| rows.borrow_mut().exchange_indexes(replaced.take()));
-            database.discard_indexes(unused.into_iter().flatten());
+            if let Some(rows) = space.rows.memory() {
+                let others = rows.borrow_mut().exchange_indexes(replaced.take());
+                replaced.replace(others);
+            }
             database.catalog.note_change(SchemaObject::Space(space.id));
         })
         .and_finish(move |database| {

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
 use crate::session::Context;
 use crate::session_spaces::is_of_session;
-use crate::txn::Effect;
+use crate::txn::{Effect, Turn};
 use std::rc::Rc;
 use tuple::msgpack::Reader;
 use tuple::{IndexId, SpaceId, Tuple};
@@ -71,10 +71,9 @@ pub(super) fn on_sequence(
         if database.catalog.has_grants(ObjectType::Sequence, def.id) {
             return refuse("the sequence has grants");
         }
-        let gone = database.catalog.set_sequence(def.id, None);
-        return Ok(Some(Effect::new(move |database| {
-            database.catalog.set_sequence(def.id, gone);
-        })));
+        let (id, gone) = (def.id, database.catalog.set_sequence(def.id, None));
+        let back = move |database: &Database| drop(database.catalog.set_sequence(id, gone.clone()));
+        return Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_sequence(id, None)))));
     };
     if !context.origin.is_replay() {
         check_numbers(new)?;
@@ -99,22 +98,25 @@ pub(super) fn on_sequence(
             ObjectType::Sequence,
             &def.name,
         )?;
-        sequence.set_def(Rc::new(def));
-        // Whoever knows sequences by name looks again.
-        let id = before.id;
-        database.catalog.set_sequence(id, Some(Rc::clone(&sequence)));
-        return Ok(Some(Effect::new(move |database| {
-            sequence.set_def(before);
-            database.catalog.set_sequence(id, Some(sequence));
+        let (id, after) = (before.id, Rc::new(def));
+        let set = move |database: &Database, def: &Rc<SequenceDef>| {
+            sequence.set_def(Rc::clone(def));
+            // Whoever knows sequences by name looks again.
+            database.catalog.set_sequence(id, Some(Rc::clone(&sequence)));
+        };
+        set(database, &after);
+        return Ok(Some(Effect::new(move |database, turn| match turn {
+            Turn::Back => set(database, &before),
+            Turn::Forth => set(database, &after),
+            Turn::GiveUp => {}
         })));
     }
     let def = parse(new.data(), ErrorCode::CreateSequence)?;
     check_change(database, context, Privileges::CREATE, ObjectType::Sequence, def.id, def.owner, &def.name)?;
-    let id = def.id;
-    database.catalog.set_sequence(id, Some(Rc::new(Sequence::new(def))));
-    Ok(Some(Effect::new(move |database| {
-        database.catalog.set_sequence(id, None);
-    })))
+    let (id, made) = (def.id, Some(Rc::new(Sequence::new(def))));
+    database.catalog.set_sequence(id, made.clone());
+    let forth = move |database: &Database| drop(database.catalog.set_sequence(id, made.clone()));
+    Ok(Some(Effect::of(move |database| drop(database.catalog.set_sequence(id, None)), forth)))
 }
 
 /// A rollback leaves the value where it is: what was handed out never comes again.
@@ -132,6 +134,11 @@ pub(super) fn on_sequence_data(
     let id = fields.uint()?;
     let value = fields.int()?;
     let Some(sequence) = database.catalog.sequence(id) else {
+        if context.origin.is_replay() {
+            // Of one whose transaction was rolled back, as earlier versions wrote it beside.
+            tracing::warn!("a row of '_sequence_data' is about the sequence {id}, which does not exist");
+            return Ok(None);
+        }
         return Err(Error::new(ErrorCode::NoSuchSequence, &[&id]));
     };
     let before = sequence.value();
@@ -140,7 +147,8 @@ pub(super) fn on_sequence_data(
         return Ok(None);
     }
     // A reset that is rolled back leaves the sequence where it was.
-    Ok(Some(Effect::new(move |_| sequence.set_value(before))))
+    let again = Rc::clone(&sequence);
+    Ok(Some(Effect::of(move |_| sequence.set_value(before), move |_| again.set_value(None))))
 }
 
 /// Rows of a space use up values of its sequence: that takes the right to write it. One made for the space goes with the space, so it
@@ -206,11 +214,16 @@ pub(super) fn on_space_sequence(
             ));
         }
     }
-    let attached = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
-    let before = std::mem::replace(&mut *space.sequence.borrow_mut(), attached);
-    database.catalog.note_change(SchemaObject::Space(space.id));
-    Ok(Some(Effect::new(move |database| {
-        *space.sequence.borrow_mut() = before;
+    let after = new.map(|_| SpaceSequence { sequence, field_no, is_generated });
+    let before = space.sequence.borrow().clone();
+    let set = move |database: &Database, attached: &Option<SpaceSequence>| {
+        space.sequence.borrow_mut().clone_from(attached);
         database.catalog.note_change(SchemaObject::Space(space.id));
+    };
+    set(database, &after);
+    Ok(Some(Effect::new(move |database, turn| match turn {
+        Turn::Back => set(database, &before),
+        Turn::Forth => set(database, &after),
+        Turn::GiveUp => {}
     })))
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fields::{Fields, as_bool, as_str, as_uint, for_each_entry};
 use crate::session::{Context, NOBODY, Origin};
 use crate::session_spaces::is_of_session;
-use crate::txn::Effect;
+use crate::txn::{Effect, Turn};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -396,8 +396,22 @@ fn create(database: &Database, context: &Context, new: &Tuple) -> Result<Option<
     constraints::check_meaning(database, context, &space).inspect_err(|_| {
         database.catalog.remove_space(id);
     })?;
-    Ok(Some(Effect::new(move |database| {
-        database.catalog.remove_space(id);
+    Ok(Some(Effect::new(move |database, turn| match turn {
+        Turn::Back => {
+            database.catalog.remove_space(id);
+            space.is_dropped.set(true);
+        }
+        Turn::Forth => {
+            space.is_dropped.set(false);
+            database.watch_expiry(&space);
+            database.catalog.add_space(Rc::clone(&space));
+        }
+        Turn::GiveUp => {
+            // Rows that only the transaction knew.
+            if let Some(rows) = space.rows.memory().filter(|rows| !rows.borrow().is_empty()) {
+                database.discard(Garbage::Space(rows.borrow_mut().take_all()));
+            }
+        }
     })))
 }
 
@@ -427,11 +441,17 @@ fn drop_space(database: &Database, context: &Context, old: &Tuple) -> Result<Opt
     }
     database.catalog.remove_space(SpaceId(id));
     space.is_dropped.set(true);
-    Ok(Some(Effect::new(move |database| {
+    let gone = Rc::clone(&space);
+    let back = move |database: &Database| {
         space.is_dropped.set(false);
         database.watch_expiry(&space);
-        database.catalog.add_space(space);
-    })))
+        database.catalog.add_space(Rc::clone(&space));
+    };
+    let forth = move |database: &Database| {
+        database.catalog.remove_space(gone.id);
+        gone.is_dropped.set(true);
+    };
+    Ok(Some(Effect::of(back, forth)))
 }
 
 /// True if a system space has a row with `id` as the first part of an index.
@@ -505,13 +525,19 @@ fn alter(database: &Database, context: &Context, old: &Tuple, new: &Tuple) -> Re
     let format = make_format(database, &def, &all_parts(&space))?;
     disk::check_format(database, context.origin, &space, &format, new)?;
     constraints::check_rows(database, context, &space, &def, new)?;
-    database.apply_build(work, new)?;
-    let (old_def, old_format) = (space.def(), space.format());
-    apply_def(database, &space, Rc::new(def), format);
-    constraints::check_meaning(database, context, &space).inspect_err(|_| {
-        apply_def(database, &space, Rc::clone(&old_def), Rc::clone(&old_format));
-    })?;
-    Ok(Some(Effect::new(move |database| apply_def(database, &space, old_def, old_format))))
+    database.apply_build(context, work, new)?;
+    let work_space = Rc::clone(&space);
+    let (old, new) = ((space.def(), space.format()), (Rc::new(def), format));
+    let apply = move |database: &Database, (def, format): &(Rc<SpaceDef>, Rc<Format>)| {
+        apply_def(database, &space, Rc::clone(def), Rc::clone(format));
+    };
+    apply(database, &new);
+    constraints::check_meaning(database, context, &work_space).inspect_err(|_| apply(database, &old))?;
+    Ok(Some(Effect::new(move |database, turn| match turn {
+        Turn::Back => apply(database, &old),
+        Turn::Forth => apply(database, &new),
+        Turn::GiveUp => {}
+    })))
 }
 
 /// The row of a space that exists already (a built-in one) came from a snapshot.
@@ -574,10 +600,14 @@ pub(super) fn on_truncate(
     let taken = Rc::new(RefCell::new(Some(rows.borrow_mut().take_all())));
     let kept = Rc::clone(&taken);
     Ok(Some(
-        Effect::new(move |database| {
-            if let (Some(old), Some(rows)) = (taken.borrow_mut().take(), space.rows.memory()) {
-                let empty = std::mem::replace(&mut *rows.borrow_mut(), old);
-                database.discard(Garbage::Space(empty));
+        Effect::new(move |database, turn| {
+            let mut other = taken.borrow_mut();
+            match (turn, space.rows.memory()) {
+                (Turn::Back | Turn::Forth, Some(rows)) => {
+                    *other = other.take().map(|there| std::mem::replace(&mut *rows.borrow_mut(), there));
+                }
+                (Turn::GiveUp, _) => other.take().into_iter().for_each(|rows| database.discard(Garbage::Space(rows))),
+                _ => {}
             }
         })
         .and_finish(move |database| {
@@ -608,9 +638,8 @@ pub(super) fn on_collation(
                 return Err(Error::new(ErrorCode::DropCollation, &[&name, &"it is used by a space"]));
             }
             let gone = database.catalog.set_collation(id, None);
-            return Ok(Some(Effect::new(move |database| {
-                database.catalog.set_collation(id, gone);
-            })));
+            let back = move |database: &Database| drop(database.catalog.set_collation(id, gone.clone()));
+            return Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_collation(id, None)))));
         }
         return Err(Error::new(ErrorCode::Unsupported, &[&"collation", &"alter"]));
     }
@@ -627,8 +656,8 @@ pub(super) fn on_collation(
     check_change(database, context, Privileges::CREATE, ObjectType::Collation, id, NOBODY, &name)?;
     let collation = Collation::from_row(id, &name, &kind, &locale, options)
         .map_err(|error| Error::new(ErrorCode::CantCreateCollation, &[&error]))?;
-    let before = database.catalog.set_collation(id, Some(Arc::new(collation)));
-    Ok(Some(Effect::new(move |database| {
-        database.catalog.set_collation(id, before);
-    })))
+    let made = Some(Arc::new(collation));
+    let before = database.catalog.set_collation(id, made.clone());
+    let back = move |database: &Database| drop(database.catalog.set_collation(id, before.clone()));
+    Ok(Some(Effect::of(back, move |database| drop(database.catalog.set_collation(id, made.clone())))))
 }

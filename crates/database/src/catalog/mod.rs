@@ -66,6 +66,8 @@ pub struct Catalog {
     json_collation: Arc<Collation>,
     formats: RefCell<Vec<Rc<Format>>>,
     schema_version: Cell<u64>,
+    /// The highest version that there was.
+    last_version: Cell<u64>,
     /// What the newest versions have changed, the newest last.
     changes: RefCell<VecDeque<SchemaObject>>,
     access_version: Cell<u64>,
@@ -102,6 +104,7 @@ impl Catalog {
             json_collation: Arc::new(Collation::json()),
             formats: RefCell::default(),
             schema_version: Cell::new(1),
+            last_version: Cell::new(1),
             changes: RefCell::default(),
             access_version: Cell::new(1),
             births: Cell::new(0),
@@ -111,14 +114,23 @@ impl Catalog {
         }
     }
 
-    /// Grows with every change of spaces, indexes or functions.
+    /// Another one with every change of spaces, indexes or functions. It grows, but while a transaction that has changed the schema waits the version is
+    /// the one of before again: one version is one state of the schema.
     pub fn schema_version(&self) -> u64 {
         self.schema_version.get()
     }
 
+    /// The schema is as it was when it had a version that there was.
+    pub(crate) fn return_to_version(&self, version: u64) {
+        debug_assert!(version <= self.last_version.get(), "there was such a version");
+        self.schema_version.set(version);
+    }
+
     /// An object is not as it was, from now on.
     pub(crate) fn note_change(&self, object: SchemaObject) {
-        self.schema_version.set(self.schema_version.get() + 1);
+        let version = self.last_version.get() + 1;
+        self.last_version.set(version);
+        self.schema_version.set(version);
         let mut changes = self.changes.borrow_mut();
         if changes.len() == CHANGES_MAX {
             changes.pop_front();
@@ -126,9 +138,9 @@ impl Catalog {
         changes.push_back(object);
     }
 
-    /// What has changed since the schema had a version, in order; an object may come more than once. `None` if that is too long ago.
+    /// What may be another one than when the schema had a version, in order; an object may come more than once. `None` if that is too long ago.
     pub fn changes_since(&self, version: u64) -> Option<Vec<SchemaObject>> {
-        let count = usize::try_from(self.schema_version.get().checked_sub(version)?).ok()?;
+        let count = usize::try_from(self.last_version.get().checked_sub(version)?).ok()?;
         let changes = self.changes.borrow();
         let first = changes.len().checked_sub(count)?;
         Some(changes.range(first..).copied().collect())

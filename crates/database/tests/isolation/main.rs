@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 mod clients;
 mod histories;
+mod schemas;
 mod views;
 
 use clients::*;
@@ -209,24 +210,6 @@ fn in_a_change_of_the_schema_dooms_who_has_touched_the_space(engine: &str) {
         let outcome = database.commit(&client.context).map_err(|error| error.code());
         assert_eq!(outcome, if is_conflict { Err(CONFLICT) } else { Ok(()) }, "change {at}");
     }
-}
-
-#[test]
-fn who_has_changed_the_schema_is_aborted_by_a_wait() {
-    let database = open(&SimulatedFiles::default());
-    create_spaces(&database);
-    let mut client = Client::new(&database);
-    client.begin(&database);
-    client.run(&database, &Op::Insert(SPACE_ID.0, json!([600, 1, "s", "memtx", 0, {}, []]))).unwrap();
-    database.suspend(&client.context);
-    assert!(database.space(SpaceId(600)).is_err());
-    let code = database.commit(&client.context).unwrap_err().code();
-    assert_eq!(code, ErrorCode::TransactionYield as u32);
-    // Nothing done is nothing to lose.
-    client.begin(&database);
-    database.suspend(&client.context);
-    assert_eq!(database.suspended(), 0);
-    database.commit(&client.context).unwrap();
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Work<'_> {
         let places: Vec<String> = (1..=types.len()).map(|number| format!("${number}")).collect();
         let text = format!("{} VALUES ({})", copy.target, places.join(", "));
         let insert = self.sql.prepare(self.database, self.context, Dialect::Postgres, &text, &[])?;
-        self.before_write(&insert)?;
+        self.before_write()?;
         let is_own = !self.context.is_in_txn();
         let loader = Loader::of(&insert);
         if is_own && loader.is_none() {

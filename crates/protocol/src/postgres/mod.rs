@@ -106,8 +106,6 @@ pub struct State {
     is_implicit: Cell<bool>,
     /// Savepoints were set in it.
     has_savepoints: Cell<bool>,
-    /// A transaction is opened again behind the statement that has ended it.
-    reopens: Cell<bool>,
     /// It may not write.
     is_read_only: Cell<bool>,
     /// The open transaction has run a statement.
@@ -219,7 +217,6 @@ impl Door for Postgres {
             has_failed: Cell::new(false),
             is_implicit: Cell::new(false),
             has_savepoints: Cell::new(false),
-            reopens: Cell::new(false),
             is_read_only: Cell::new(false),
             is_used: Cell::new(false),
             isolation: Cell::new(Isolation::ReadCommitted),

@@ -298,11 +298,6 @@ impl Work<'_> {
             let _ = self.sql.after_transaction(self.database, self.context, false);
             return;
         }
-        // The transaction was committed before a change of the schema that has failed.
-        if self.state.reopens.replace(false) {
-            self.state.has_failed.set(true);
-            return;
-        }
         if !self.context.is_in_txn() {
             return;
         }
@@ -316,8 +311,9 @@ impl Work<'_> {
     /// Statements up to a Sync are one transaction: opens it, unless the one at hand is alone. What only reads one committed state after the other
     /// needs none.
     fn begin_implicit(&mut self, prepared: &Prepared) -> Result<(), Error> {
-        let is_meant =
-            prepared.holds_rows() || prepared.is_query() && self.state.isolation.get() == sql::Isolation::Serializable;
+        let is_meant = prepared.holds_rows()
+            || prepared.changes_schema()
+            || prepared.is_query() && self.state.isolation.get() == sql::Isolation::Serializable;
         if !is_meant || self.is_last || self.is_in_block() || self.context.is_in_txn() {
             return Ok(());
         }
@@ -362,13 +358,13 @@ impl Work<'_> {
             return Err(has_failed());
         }
         // Several together are a transaction, unless they say something else.
-        let is_one = parsed.len() > 1 && !self.is_in_block() && parsed.iter().all(Parsed::is_of_rows);
+        let is_one = parsed.len() > 1 && !self.is_in_block() && parsed.iter().all(Parsed::is_of_a_transaction);
         if is_one {
             self.begin(Modes::default())?;
         }
         for statement in parsed {
-            let prepared = self.sql.prepare_parsed(self.database, self.context, statement, &[])?;
-            if let Err(error) = self.run_simple(&prepared) {
+            let prepared = self.sql.prepare_parsed(self.database, self.context, statement, &[]);
+            if let Err(error) = prepared.and_then(|prepared| self.run_simple(&prepared)) {
                 if is_one {
                     self.database.abandon(self.context);
                     self.session.end_transaction();
@@ -462,7 +458,7 @@ impl Work<'_> {
             return self.control(control, prepared, params, formats);
         }
         if prepared.writes() {
-            self.before_write(prepared)?;
+            self.before_write()?;
         }
         let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
         let (connection, out) = (self.connection, &mut self.out);
@@ -481,26 +477,14 @@ impl Work<'_> {
         Ok(tag_of(outcome.tag, outcome.counts.rows))
     }
 
-    /// Errors: the transaction may only read. A change of the schema is none of a transaction that goes on: it is committed before and behind it.
-    pub(super) fn before_write(&mut self, prepared: &Prepared) -> Result<(), Error> {
+    /// Errors: the transaction may only read.
+    pub(super) fn before_write(&mut self) -> Result<(), Error> {
         let is_read_only = match self.context.is_in_txn() {
             true => self.state.is_read_only.get(),
             false => self.session.get("default_transaction_read_only").as_deref() == Some("on"),
         };
         if is_read_only {
             return Err(Error::new(Condition::ReadOnly, "cannot execute this statement in a read-only transaction"));
-        }
-        let is_temporary = || self.sql.is_about_temporary(self.database, self.context, prepared);
-        if prepared.changes_schema() && self.context.is_in_txn() && !is_temporary() {
-            if self.state.is_implicit.get() {
-                return self.end_implicit();
-            }
-            if self.state.has_savepoints.get() {
-                let what = "a change of the schema behind a savepoint";
-                return Err(Error::new(Condition::Unsupported, format!("{what} is not supported")));
-            }
-            self.database.commit(self.context)?;
-            self.state.reopens.set(true);
         }
         Ok(())
     }
@@ -513,9 +497,6 @@ impl Work<'_> {
         }
         if prepared.ends_failure() {
             self.state.has_failed.set(false);
-        }
-        if self.state.reopens.replace(false) {
-            let _ = self.begin(Modes::default());
         }
         if !self.context.is_in_txn() && prepared.writes() {
             // What cannot be emptied now is at the next commit.
@@ -744,7 +725,7 @@ impl Work<'_> {
     /// Runs a statement whose rows are taken in parts.
     fn collect(&mut self, prepared: &Rc<Prepared>, params: &[Value], formats: &[bool]) -> Result<Rest, Error> {
         if prepared.writes() {
-            self.before_write(prepared)?;
+            self.before_write()?;
         }
         let (mut rows, mut bytes) = (VecDeque::new(), 0);
         let outcome = self.sql.run(self.database, self.context, prepared, params, &mut |row| {

@@ -145,7 +145,8 @@ impl Ddl<'_> {
         let is_in_index =
             |field: &usize| table.indexes.iter().any(|index| index.parts.iter().any(|part| part.0 == *field));
         let has_free = !primary.fields.iter().any(|field| table.columns[*field].is_nullable && is_in_index(field));
-        if is_long && has_free && !self.context.is_in_txn() {
+        let is_nobodys = !self.context.is_in_txn() || self.database.is_own_space(self.context, table.space.id);
+        if is_long && has_free && is_nobodys {
             return self.show_primary_in_place(table, &primary, hidden);
         }
         let mut shape = self.shape_of(table)?;
@@ -167,8 +168,13 @@ impl Ddl<'_> {
         let name = self.index_name(&table.name, primary, 0);
         let row = encode_index(u64::from(table.space.id.0), 0, &name, primary, &columns);
         self.execute(INDEX_ID, Operation::Replace { tuple: &row })?;
-        let sql = crate::Sql::of(self.database);
-        sql.in_txn(self.database, self.context, || self.unlink_sequence(&table.space))?;
+        match self.context.is_in_txn() {
+            true => self.unlink_sequence(&table.space)?,
+            false => {
+                let sql = crate::Sql::of(self.database);
+                sql.in_txn(self.database, self.context, || self.unlink_sequence(&table.space))?;
+            }
+        }
         self.put_nullable(table, hidden, true)
     }
 
