@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::run::{Flow, Run};
 use crate::selectivity::Selectivity;
 use crate::session::Session;
+use crate::shown_plans::Viewer;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{Context, Database, TxnIsolation, TxnOptions};
@@ -94,7 +95,8 @@ enum Work {
     Query(Box<Query>),
     Write(Box<Write>),
     Schema(Box<ast::Statement>),
-    Explain(Vec<Vec<Value>>),
+    /// EXPLAIN of a statement that has a plan.
+    Explain(Box<Prepared>, Form),
     /// EXPLAIN ANALYZE: of a statement whose steps count.
     Analyze(Box<Prepared>, Form),
     Control(Control),
@@ -251,7 +253,7 @@ impl Prepared {
     pub fn has_rows(&self) -> bool {
         match &self.work {
             Work::Control(control) => !control_columns(control).is_empty(),
-            Work::Query(_) | Work::Explain(_) | Work::Analyze(..) => true,
+            Work::Query(_) | Work::Explain(..) | Work::Analyze(..) => true,
             Work::Write(write) => !write.outputs().is_empty(),
             _ => false,
         }
@@ -397,9 +399,10 @@ impl Sql {
                 columns = explain_columns(dialect, form);
                 // Its parameters are those of what it explains.
                 explained_params = Some((inner.params.clone(), inner.param_names.clone()));
+                inner.planned()?;
                 match analyze {
                     true => Work::Analyze(Box::new(inner.measured()?), form),
-                    false => Work::Explain(inner.explained(form, None)?),
+                    false => Work::Explain(Box::new(inner), form),
                 }
             }
             ast::Statement::Set(ast::Set::SingleAssignment {
@@ -513,13 +516,17 @@ impl Sql {
                 Ok(Outcome { tag: "SELECT", counts: Counts { rows, ..Counts::default() } })
             }
             Work::Write(write) => self.run_write(database, context, prepared, write, params, sink),
-            Work::Explain(rows) => {
-                for row in rows {
+            Work::Explain(inner, form) => {
+                inner.check_viewer(database, context)?;
+                let rows = inner.explained(*form, None)?;
+                for row in &rows {
                     sink(row)?;
                 }
                 Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, ..Counts::default() } })
             }
             Work::Analyze(inner, form) => {
+                // A step that is not reached is shown, too.
+                inner.check_viewer(database, context)?;
                 let clock = &database.environment().clock;
                 let start = clock.monotonic_ns();
                 let mut nowhere = |_: &[Value]| Ok(());
@@ -1040,13 +1047,27 @@ fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
 }
 
 impl Prepared {
+    /// Its plan. Errors: it has none.
+    fn planned(&self) -> Result<&Plan> {
+        match &self.work {
+            Work::Query(query) => Ok(&query.plan),
+            Work::Write(write) => Ok(write.source()),
+            _ => Err(Error::unsupported("EXPLAIN of a statement without a plan")),
+        }
+    }
+
+    /// Checks that its plan may be shown. Errors: `AccessDenied`.
+    fn check_viewer(&self, database: &Database, context: &Context) -> Result<()> {
+        let viewer = Viewer { database, context };
+        match &self.work {
+            Work::Write(write) => viewer.check_write(write),
+            _ => viewer.check_plan(self.planned()?),
+        }
+    }
+
     /// The rows of EXPLAIN. Errors: a statement that has no plan.
     fn explained(&self, form: Form, total_ns: Option<u64>) -> Result<Vec<Vec<Value>>> {
-        let plan = match &self.work {
-            Work::Query(query) => &query.plan,
-            Work::Write(write) => write.source(),
-            _ => return Err(Error::unsupported("EXPLAIN of a statement without a plan")),
-        };
+        let plan = self.planned()?;
         if form == Form::Table {
             return Ok(crate::explain::as_table(plan));
         }
