@@ -276,3 +276,15 @@ fn a_plan_is_shown_to_who_may_run_the_statement() {
     assert_eq!(rig.eval(&by_lua("reader", "open")).code(), 0);
     assert_ne!(rig.eval(&by_lua("reader", "secret")).code(), 0);
 }
+
+#[test]
+fn whom_clients_act_as_without_a_name_is_not_dropped() {
+    let mut rig = Rig::start(OPEN, &["--listen", "postgres://127.0.0.1:0", "--listen", "postgres://admin@127.0.0.1:0"]);
+    let mut admin = Postgres::at(&mut rig, 1);
+    assert!(admin.ask("drop role postgres").starts_with("2BP01: cannot drop role postgres"));
+    assert_ne!(rig.eval("box.session.su('admin', box.schema.user.drop, 'postgres')").code(), 0);
+    let raw = "box.session.su('admin', function() box.space._user.index.name:delete('postgres') end)";
+    assert_ne!(rig.eval(raw).code(), 0);
+    assert_eq!(admin.ask("create role mysql login; drop role mysql"), "CREATE ROLE; DROP ROLE");
+    assert_eq!(Postgres::at(&mut rig, 0).ask("select current_user"), "postgres; SELECT 1");
+}
