@@ -1,6 +1,6 @@
 //! Values on their way into columns: what MySQL refuses where it is strict, and what it makes of them where it is not.
 
-use crate::cast::{Strictness, cast};
+use crate::cast::{Strictness, cast, leading_double};
 use crate::dialect::Dialect;
 use crate::error::{Body, Condition, Error, Result};
 use crate::expr::Expr;
@@ -180,8 +180,13 @@ impl Assigned {
             }
             return Err(Error::new(Condition::TypeMismatch, ""));
         }
-        let taken = cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
-        Ok(taken)
+        if self.to.base == Base::Double
+            && let Value::Text(text) = value
+            && leading_double(text).is_infinite()
+        {
+            return Err(Error::new(Condition::NumericOutOfRange, ""));
+        }
+        cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)
     }
 
     /// The error in MySQL's words.
@@ -259,6 +264,12 @@ pub(crate) fn implicit(ty: Type) -> Value {
         }
         _ => Value::text(""),
     }
+}
+
+/// The same, of a column: the first word of those that it allows.
+pub(crate) fn implicit_of(column: &crate::table::Column) -> Value {
+    let choices = column.declared.as_deref().and_then(Choices::of);
+    choices.map_or_else(|| implicit(column.ty), |choices| choices.first())
 }
 
 #[cfg(test)]
