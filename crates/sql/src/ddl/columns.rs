@@ -405,12 +405,12 @@ impl Ddl<'_> {
         if_not_exists: bool,
         position: Option<&ast::MySQLColumnPosition>,
     ) -> Result<()> {
+        if if_not_exists && table.column(self.dialect, &self.dialect.fold(&column.name)).is_some() {
+            return Ok(());
+        }
         let mut declared = Declared::default();
         let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
         if table.column(self.dialect, &column.name).is_some() {
-            if if_not_exists {
-                return Ok(());
-            }
             let what = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
             return Err(Error::new(Condition::DuplicateColumn, what));
         }
