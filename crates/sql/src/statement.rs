@@ -88,6 +88,8 @@ pub struct Prepared {
     counted: Option<Plan>,
     /// A query that changes rows, in WITH.
     has_writes: bool,
+    /// It calculates with parameters.
+    calculates_with_params: bool,
     sizes: (usize, usize, usize),
 }
 
@@ -151,12 +153,13 @@ impl Prepared {
         &self.columns
     }
 
-    /// True if the types of its columns depend on what its parameters are.
+    /// True if types of its columns, or of what it calculates, depend on what its parameters are.
     pub fn depends_on_params(&self) -> bool {
         let is_open = |column: &Column| {
             column.param.is_none() && matches!(column.ty.base, Base::Any | Base::Number | Base::Scalar)
         };
-        !self.params.is_empty() && self.columns.iter().any(is_open)
+        let is_of_mysql = self.dialect == Dialect::Mysql && self.calculates_with_params;
+        !self.params.is_empty() && (is_of_mysql || self.columns.iter().any(is_open))
     }
 
     /// The types of its parameters.
@@ -452,6 +455,7 @@ impl Sql {
             param_names,
             counted,
             has_writes: binder.writes.get(),
+            calculates_with_params: binder.calculates_with_params.get(),
             sizes: binder.sizes(),
         })
     }

@@ -240,6 +240,9 @@ impl Binder<'_> {
             return Ok(found);
         }
         let as_number = |bound: Bound, other: Type| -> Result<Bound> {
+            if let Expr::Param(_) = bound.expr {
+                self.calculates_with_params.set(true);
+            }
             match bound.ty.base {
                 Base::Unknown if other.is_number() && self.dialect != Dialect::Mysql => {
                     self.cast_to(bound, Type::of(other.base), Strictness::Explicit)
