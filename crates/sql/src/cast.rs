@@ -23,8 +23,15 @@ pub(crate) enum Strictness {
 
 /// The value as one of a type. Errors: it cannot be one.
 pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    let is_bits = to.base == Base::Uint8 && to.length > 0;
     let value = match (to.base, value) {
         (_, Value::Null) => return Ok(Value::Null),
+        // Bytes are read as text; a column of bits takes them as they are.
+        (_, Value::Bytes(bytes))
+            if dialect == Dialect::Mysql && (to.is_number() && !is_bits || to.is_moment() || to.base == Base::Bool) =>
+        {
+            return cast(dialect, Value::text(String::from_utf8_lossy(&bytes)), to, strictness);
+        }
         (Base::Unknown | Base::Any, value) => return Ok(value),
         (Base::Scalar, value @ Value::Document(_)) => return Err(mismatch(dialect, &value, to)),
         (Base::Scalar, value) => return Ok(value),

@@ -117,7 +117,9 @@ impl Binder<'_> {
                 if self.dialect == Dialect::Mysql
                     && matches!(arguments.as_slice(), [Bound { expr: Expr::Const(Value::Null), .. }]) =>
             {
-                return Ok(Bound::new(Expr::Const(Value::Bytes((*b"NULL").into())), Type::of(Base::Bytes)));
+                let text = Box::new(Expr::Const(Value::text("NULL")));
+                let ty = Type::of(Base::Bytes);
+                return Ok(Bound::new(Expr::Cast(ty, Strictness::Explicit, text), ty));
             }
             "lower" | "upper" | "lcase" | "ucase"
                 if self.dialect == Dialect::Mysql

@@ -477,8 +477,10 @@ impl Binder<'_> {
         if bound.ty == to && !has_more && !matches!(bound.expr, Expr::Param(_)) {
             return Ok(Bound { expr: bound.expr, ty: to, collation });
         }
+        // Bytes that a literal of MySQL's writes are a number beside numbers; what becomes bytes is text there.
+        let is_made = self.dialect == Dialect::Mysql && to.base == Base::Bytes && bound.ty.base != Base::Bytes;
         let expr = match bound.expr {
-            Expr::Const(value) => Expr::Const(cast(self.dialect, value, to, strictness)?),
+            Expr::Const(value) if !is_made => Expr::Const(cast(self.dialect, value, to, strictness)?),
             expr => Expr::Cast(to, strictness, Box::new(expr)),
         };
         Ok(Bound { expr, ty: to, collation })
@@ -525,6 +527,19 @@ impl Binder<'_> {
                 Ok((a, to(b, ty)?))
             }
             (Base::Any | Base::Scalar, _) | (_, Base::Any | Base::Scalar) => Ok((a, b)),
+            (Base::Bytes, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
+                let number = super::operators::number_of_bytes(&a);
+                Ok((number.map_or_else(|| self.cast_to(a, Type::of(Base::Double), Strictness::Comparison), Ok)?, b))
+            }
+            (_, Base::Bytes) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
+                let number = super::operators::number_of_bytes(&b);
+                Ok((a, number.map_or_else(|| self.cast_to(b, Type::of(Base::Double), Strictness::Comparison), Ok)?))
+            }
+            (Base::Bytes, _) if self.dialect == Dialect::Mysql && b.ty.is_moment() => Ok((to(a, plain(b.ty))?, b)),
+            (_, Base::Bytes) if self.dialect == Dialect::Mysql && a.ty.is_moment() => {
+                let ty = plain(a.ty);
+                Ok((a, to(b, ty)?))
+            }
             (Base::Text, _) if b.ty.is_number() && self.dialect != Dialect::Postgres => {
                 let number = if self.dialect == Dialect::Mysql { Base::Double } else { Base::Number };
                 Ok((self.cast_to(a, Type::of(number), Strictness::Comparison)?, b))

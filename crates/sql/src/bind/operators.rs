@@ -251,7 +251,10 @@ impl Binder<'_> {
                 Base::Bool if self.dialect == Dialect::Mysql => {
                     self.cast_to(bound, Type::of(Base::Int8), Strictness::Explicit)
                 }
-                Base::Text if self.dialect == Dialect::Mysql => {
+                Base::Bytes if self.dialect == Dialect::Mysql && number_of_bytes(&bound).is_some() => {
+                    Ok(number_of_bytes(&bound).unwrap_or(bound))
+                }
+                Base::Text | Base::Bytes if self.dialect == Dialect::Mysql => {
                     self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)
                 }
                 Base::Json if self.dialect == Dialect::Mysql => {
@@ -383,4 +386,16 @@ pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
         BinaryOperator::GtEq => Comparison::GreaterOrEqual,
         _ => return None,
     })
+}
+
+/// A literal of MySQL's that is written by its bytes (`0x41`), as the number that it is beside others. None: it is something else.
+pub(super) fn number_of_bytes(bound: &Bound) -> Option<Bound> {
+    match &bound.expr {
+        Expr::Const(Value::Bytes(bytes)) if bytes.len() <= 8 => {
+            let number = bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            let number = Value::integer(i128::from(number))?;
+            Some(Bound::new(Expr::Const(number), Type::of(Base::Uint8)))
+        }
+        _ => None,
+    }
 }
