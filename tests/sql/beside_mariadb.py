@@ -180,7 +180,7 @@ def connect(address, is_rival=False):
     host, port = address.rsplit(":", 1)
     connection = pymysql.connect(host=host, port=int(port), user="root", charset="utf8mb4", autocommit=True, conv={}, read_timeout=60)
     with connection.cursor() as cursor:
-        for text in ("CREATE DATABASE IF NOT EXISTS beside CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", "USE beside", "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", "SET time_zone = '+00:00'"):
+        for text in ("CREATE DATABASE IF NOT EXISTS beside CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", "USE beside", "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", "SET time_zone = '+00:00'", "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"):
             try:
                 cursor.execute(text)
             except pymysql.Error as error:

@@ -217,3 +217,74 @@ fn rights_end_with_what_they_came_from() {
     assert_eq!(admin.ask("create role other login; grant select on t to other"), "CREATE ROLE; GRANT");
     refuses(&mut reader, &["execute q", "select id from t"]);
 }
+
+#[test]
+fn a_plan_is_shown_to_who_may_run_the_statement() {
+    let mut rig = start(&["admin", "maker", "reader"]);
+    let mut admin = Postgres::at(&mut rig, 0);
+    prepare(
+        &mut admin,
+        &[
+            "create role maker login; create role reader login; grant create on schema public to maker",
+            "create table secret (id int primary key, n int unique); create table open (id int primary key)",
+            "grant select on open to reader",
+            "create view shown as select n from secret; grant select on shown to reader",
+            "create view hidden as select n from secret",
+        ],
+    );
+    let mut reader = Postgres::at(&mut rig, 2);
+    let refused = [
+        "explain select * from secret",
+        "explain (format json) select * from secret where n = 1",
+        "explain analyze select * from open where id = 1 and exists (select 1 from secret)",
+        "explain select * from open where id in (select n from secret)",
+        "explain select (select count(*) from secret) from open order by 1",
+        "explain with w as (select * from secret) select * from w",
+        "explain select * from open left join secret using (id)",
+        "explain select * from hidden",
+        "explain select * from open for update",
+        "explain insert into secret values (1, 1)",
+        "explain insert into open values (1) on conflict do nothing",
+        "explain update open set id = 1",
+        "explain delete from open",
+        "prepare q as explain select * from secret; execute q",
+        "explain select * from _user",
+    ];
+    // Plans that an administrator has seen are kept, and are nobody else's for that.
+    for sql in refused {
+        let answer = admin.ask(sql);
+        assert!(answer.ends_with("EXPLAIN") || answer.starts_with("42601"), "{sql}: {answer}");
+    }
+    refuses(&mut reader, &refused[..13]);
+    refuses(&mut reader, &refused[14..]);
+    for sql in ["explain select * from open", "explain analyze select * from shown", "explain select * from pg_class"] {
+        assert!(reader.ask(sql).ends_with("EXPLAIN"), "{sql}");
+    }
+    assert_eq!(admin.ask("grant insert on open to reader"), "GRANT");
+    assert!(reader.ask("explain insert into open values (1)").ends_with("EXPLAIN"));
+    // A view shows what its owner may read, and no more.
+    let mut maker = Postgres::at(&mut rig, 1);
+    assert_eq!(maker.ask("create view theirs as select * from secret"), "CREATE VIEW");
+    refuses(&mut maker, &["explain select * from theirs"]);
+    assert_eq!(admin.ask("grant select on theirs to reader"), "GRANT");
+    refuses(&mut reader, &["explain select * from theirs"]);
+    let by_lua = |user: &str, table: &str| {
+        let sql = format!("EXPLAIN QUERY PLAN SELECT * FROM \"{table}\"");
+        format!("box.session.su('{user}', function() assert(box.execute([[{sql}]])) end)")
+    };
+    assert_eq!(rig.eval(&by_lua("admin", "secret")).code(), 0);
+    assert_eq!(rig.eval(&by_lua("reader", "open")).code(), 0);
+    assert_ne!(rig.eval(&by_lua("reader", "secret")).code(), 0);
+}
+
+#[test]
+fn whom_clients_act_as_without_a_name_is_not_dropped() {
+    let mut rig = Rig::start(OPEN, &["--listen", "postgres://127.0.0.1:0", "--listen", "postgres://admin@127.0.0.1:0"]);
+    let mut admin = Postgres::at(&mut rig, 1);
+    assert!(admin.ask("drop role postgres").starts_with("2BP01: cannot drop role postgres"));
+    assert_ne!(rig.eval("box.session.su('admin', box.schema.user.drop, 'postgres')").code(), 0);
+    let raw = "box.session.su('admin', function() box.space._user.index.name:delete('postgres') end)";
+    assert_ne!(rig.eval(raw).code(), 0);
+    assert_eq!(admin.ask("create role mysql login; drop role mysql"), "CREATE ROLE; DROP ROLE");
+    assert_eq!(Postgres::at(&mut rig, 0).ask("select current_user"), "postgres; SELECT 1");
+}

@@ -182,6 +182,16 @@ impl Database {
         procedures.manage_accounts(context, arguments)
     }
 
+    /// Notes that clients of a listener act as a user of this name from now on, until the server ends: it is not dropped.
+    pub fn need_user(&self, name: &'static str) {
+        self.door_users.borrow_mut().insert(name);
+    }
+
+    /// True for a user whom a protocol needs.
+    pub fn is_needed_user(&self, name: &str) -> bool {
+        self.door_users.borrow().contains(name)
+    }
+
     /// An object that belongs to a user or a role, as an error names it. None: nothing does.
     pub fn owned_by(&self, owner: UserId) -> Option<String> {
         let catalog = &self.catalog;

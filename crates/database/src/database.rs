@@ -101,6 +101,8 @@ pub struct Database {
     pub(crate) last_session_id: Cell<u32>,
     /// What the crate above that speaks SQL keeps together with the database.
     pub kept_by_sql: std::cell::OnceCell<Rc<dyn std::any::Any>>,
+    /// Names of users whom clients of a listener act as without saying who they are.
+    pub(crate) door_users: RefCell<std::collections::BTreeSet<&'static str>>,
     /// Counters.
     pub statistics: Statistics,
     /// The options in force.
@@ -165,6 +167,7 @@ impl Database {
             catalog: Catalog::new(),
             last_session_id: Cell::new(0),
             kept_by_sql: std::cell::OnceCell::new(),
+            door_users: RefCell::default(),
             statistics: Statistics::default(),
             config: RefCell::new(config),
             arena,

@@ -478,7 +478,11 @@ impl Database {
         }
         let changed = with_fields(present.data(), local, &values);
         let mut new_key = Vec::new();
-        child.format().check(&changed).map_err(|error| self.tuple_error(error, child))?;
+        child.format().check(&changed).map_err(|error| {
+            let error = self.tuple_error(error, child);
+            // Null where none may be.
+            if values.contains(&vec![0xc0]) { error.with("set_null_by", &link.def.name) } else { error }
+        })?;
         primary.extract_key(&changed, &mut new_key);
         if primary.compare_rows(present.data(), &changed) == Ordering::Equal {
             return self.execute_in_txn(context, child, Operation::Replace { tuple: &changed }).map(drop);

@@ -186,7 +186,15 @@ impl Listeners {
     /// Makes the door of a place. May wait. Errors: there is no such protocol, its terms are wrong, the database refuses.
     pub fn open_door(&self, database: &Rc<Database>, place: &Place) -> Result<Rc<dyn AnyDoor>, Error> {
         let protocol = self.protocol(&place.door).map_err(|error| Error::illegal(error.to_string()))?;
-        (protocol.open)(database, &place.terms)
+        let door = (protocol.open)(database, &place.terms)?;
+        let terms = &place.terms;
+        if let Some(name) = door.own_user()
+            && !terms.asks_login
+            && terms.user.as_deref().is_none_or(|user| user == name)
+        {
+            database.need_user(name);
+        }
+        Ok(door)
     }
 
     /// Begins to accept connections of a protocol, by the name of its door. Returns the address, with the port if it was 0. Errors: the

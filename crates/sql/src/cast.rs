@@ -23,8 +23,15 @@ pub(crate) enum Strictness {
 
 /// The value as one of a type. Errors: it cannot be one.
 pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    let is_bits = to.base == Base::Uint8 && to.length > 0;
     let value = match (to.base, value) {
         (_, Value::Null) => return Ok(Value::Null),
+        // Bytes are read as text; a column of bits takes them as they are.
+        (_, Value::Bytes(bytes))
+            if dialect == Dialect::Mysql && (to.is_number() && !is_bits || to.is_moment() || to.base == Base::Bool) =>
+        {
+            return cast(dialect, Value::text(String::from_utf8_lossy(&bytes)), to, strictness);
+        }
         (Base::Unknown | Base::Any, value) => return Ok(value),
         (Base::Scalar, value @ Value::Document(_)) => return Err(mismatch(dialect, &value, to)),
         (Base::Scalar, value) => return Ok(value),
@@ -157,7 +164,7 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
                 Some(if to.base == Base::Int8 { i128::from(number as i64) } else { number })
             }
             (_, Dialect::Mysql) => {
-                let number = leading_number(text).parse::<f64>().unwrap_or(0.0);
+                let number = leading_double(text);
                 return to_integer(dialect, Value::Double(number), to, strictness);
             }
             _ => return Err(invalid(dialect, text, to)),
@@ -244,13 +251,17 @@ fn parse_double(text: &str) -> Option<f64> {
     }
 }
 
+/// The number that MySQL takes a text for: infinite, if it is beyond all doubles.
+pub(crate) fn leading_double(text: &str) -> f64 {
+    leading_number(text).parse().unwrap_or(0.0)
+}
+
 fn to_double(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
     match &value {
-        Value::Text(text) => match (parse_double(text), dialect) {
-            (Some(value), _) => Ok(Value::Double(value)),
-            (None, Dialect::Mysql) => Ok(Value::Double(leading_number(text).parse().unwrap_or(0.0))),
-            (None, _) => Err(invalid(dialect, text, to)),
-        },
+        Value::Text(text) if dialect == Dialect::Mysql => {
+            Ok(Value::Double(leading_double(text).clamp(-f64::MAX, f64::MAX)))
+        }
+        Value::Text(text) => parse_double(text).map(Value::Double).ok_or_else(|| invalid(dialect, text, to)),
         Value::Bool(value) if dialect == Dialect::Mysql => Ok(Value::Double(f64::from(u8::from(*value)))),
         other => other.as_double().map(Value::Double).ok_or_else(|| mismatch(dialect, other, to)),
     }
@@ -261,7 +272,16 @@ fn to_decimal(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         Value::Bool(value) if dialect == Dialect::Mysql => Some(Decimal::from(i64::from(*value))),
         Value::Text(text) => match (text.trim().parse::<Decimal>(), dialect) {
             (Ok(value), _) => Some(value),
-            (Err(_), Dialect::Mysql) => Some(leading_number(text).parse().unwrap_or(Decimal::from(0i64))),
+            (Err(_), Dialect::Mysql) => Some(leading_number(text).parse().unwrap_or_else(|_| {
+                // Beyond all decimals: the greatest that there is.
+                let greatest = 10i128.pow(DIGITS_MAX) - 1;
+                let nearest = match leading_double(text) {
+                    beyond if beyond >= 1e38 => Decimal::new(greatest, 0),
+                    beyond if beyond <= -1e38 => Decimal::new(-greatest, 0),
+                    _ => None,
+                };
+                nearest.unwrap_or_else(|| 0i64.into())
+            })),
             (Err(_), _) => return Err(invalid(dialect, text, to)),
         },
         other => other.as_decimal(),

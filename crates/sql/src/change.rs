@@ -39,7 +39,8 @@ const GENERATED_MAX: usize = 100_000;
 impl Write {
     /// Changes the rows; what RETURNING asks for goes to `sink`. Errors: those of finding rows and of `Database::execute`; a null where none may be.
     pub(crate) fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
-        if !self.table.space.has_constraints() {
+        let is_by_rows = matches!(self.change, Change::Update { passes_over: true, .. });
+        if is_by_rows || !self.table.space.has_constraints() {
             return self.run_as_it_is(run, sink);
         }
         // What is so at the end of the statement counts.
@@ -69,7 +70,7 @@ impl Write {
                     self.insert(run, &row, on_conflict, &mut counts, sink)?;
                 }
             }
-            Change::Update { source, row, sets, implied, is_joined, others } => {
+            Change::Update { source, row, sets, implied, is_joined, passes_over, others } => {
                 let mut seen: HashSet<Rc<[u8]>> = HashSet::new();
                 let mut changes: Vec<(Value, Vec<Value>)> = Vec::new();
                 let mut of_others: Vec<OtherRows> = others.iter().map(|_| OtherRows::default()).collect();
@@ -105,11 +106,19 @@ impl Write {
                     changes.push((old, values));
                     Ok(Flow::On)
                 })?;
-                self.update_all(run, (sets, *implied), &changes, &mut counts, sink)?;
+                if *passes_over {
+                    self.update_each(run, (sets, *implied), &changes, &mut counts, sink)?;
+                } else {
+                    self.update_all(run, (sets, *implied), &changes, &mut counts, sink)?;
+                }
                 for (other, (_, changes)) in others.iter().zip(&of_others) {
                     let change = Change::Delete { source: Plan::Nothing, row: 0, others: Vec::new() };
                     let write = Write { table: Rc::clone(&other.table), change, returning: None };
-                    write.update_all(run, (&other.sets, other.implied), changes, &mut counts, &mut |_| Ok(Flow::On))?;
+                    let (sets, mut nowhere) = ((&other.sets[..], other.implied), |_: &mut Run<'_>| Ok(Flow::On));
+                    match passes_over {
+                        true => write.update_each(run, sets, changes, &mut counts, &mut nowhere)?,
+                        false => write.update_all(run, sets, changes, &mut counts, &mut nowhere)?,
+                    }
                 }
             }
             Change::Delete { source, row, others } => {
@@ -410,6 +419,45 @@ impl Write {
         Ok(())
     }
 
+    /// Changes one row after the other: those that would break a rule stay as they are, and a warning tells.
+    fn update_each(
+        &self,
+        run: &mut Run<'_>,
+        (sets, implied): (&[(usize, Expr)], usize),
+        changes: &[(Value, Vec<Value>)],
+        counts: &mut Counts,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let (database, context) = (run.database, run.context);
+        for (old, values) in changes {
+            let mut values = values.clone();
+            for ((number, _), value) in sets.iter().zip(&mut values) {
+                let column = &self.table.columns[*number];
+                if run.dialect == Dialect::Mysql && value.is_null() && !column.is_nullable {
+                    let what = self.not_null(run.dialect, &column.name).to_string();
+                    crate::mysql::assign::warn(run.session.as_deref(), Condition::NotNull, what);
+                    *value = crate::mysql::assign::implicit_of(column);
+                }
+            }
+            let change = [(old.clone(), values)];
+            let savepoint = database.savepoint(context, None)?;
+            let mut done = Counts::default();
+            let outcome = database
+                .as_one_statement(context, || self.update_all(run, (sets, implied), &change, &mut done, sink))
+                .map_err(|error| error.in_words_of(run.dialect));
+            counts.matched += done.matched;
+            match outcome {
+                Ok(()) => counts.rows += done.rows,
+                Err(error) if breaks_a_rule(&error) && context.is_in_txn() => {
+                    database.rollback_to_savepoint(context, &savepoint)?;
+                    crate::mysql::assign::warn(run.session.as_deref(), error.condition(), error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Hands on what RETURNING asks for.
     fn give_back(&self, run: &mut Run<'_>, row: &[u8], sink: &mut Sink<'_>) -> Result<()> {
         let Some(returning) = &self.returning else { return Ok(()) };
@@ -457,6 +505,15 @@ fn is_same_row(old: &[u8], new: &[u8]) -> bool {
         was == after.read_value().ok()
     });
     old[..] == new[..] || old_count < new_count && fields.all(|is_same| is_same)
+}
+
+/// True for an error that says which rule a row would break.
+fn breaks_a_rule(error: &Error) -> bool {
+    use Condition as C;
+    matches!(
+        error.condition(),
+        C::UniqueViolation | C::NotNull | C::CheckViolation | C::ForeignKeyViolation | C::DependentObjects
+    )
 }
 
 /// True if a statement that was alone in its transaction may be tried again.

@@ -253,6 +253,16 @@ impl Ddl<'_> {
             Some(ast::ReferentialAction::SetNull) => Action::SetNull,
             Some(ast::ReferentialAction::SetDefault) => Action::SetDefault,
         };
+        let sets_null = [&key.on_delete, &key.on_update].contains(&&Some(ast::ReferentialAction::SetNull));
+        if self.dialect == Dialect::Mysql
+            && sets_null
+            && let Some(local) = locals.iter().find(|local| !table.columns[**local].is_nullable)
+        {
+            let column = &table.columns[*local].name;
+            let what =
+                format!("Column '{column}' cannot be NOT NULL: needed in a foreign key constraint '{name}' SET NULL");
+            return Err(Error::new(Condition::InvalidForeignKey, what).mysql(1830));
+        }
         if self.dialect == Dialect::Mysql {
             self.put_child_index(table, &name, &locals)?;
         }

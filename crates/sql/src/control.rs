@@ -308,7 +308,11 @@ pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Contr
         Statement::NOTIFY { channel, payload } => {
             Control::Notify { channel: dialect.fold(channel), payload: payload.clone().unwrap_or_default() }
         }
-        Statement::Vacuum(_) => Control::Nothing("VACUUM"),
+        Statement::Vacuum(vacuum) => {
+            let name = vacuum.table_name.as_ref().and_then(|name| name.0.first()?.as_ident());
+            let other = name.and_then(|name| crate::dialect::idle_tag(&name.value));
+            Control::Nothing(other.unwrap_or("VACUUM"))
+        }
         Statement::Analyze(_) => Control::Nothing("ANALYZE"),
         Statement::Lock(_) => Control::Nothing("LOCK TABLE"),
         Statement::Comment { object_type: ast::CommentObject::Table | ast::CommentObject::Column, .. } => {

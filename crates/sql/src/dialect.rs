@@ -69,7 +69,9 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
         _ => String::new(),
     };
     let (mut first, mut before) = (None, String::new());
-    for token in tokens.iter_mut() {
+    // Behind a VACUUM that stands for another statement, which one that is.
+    let mut told: Vec<(usize, String)> = Vec::new();
+    for (at, token) in tokens.iter_mut().enumerate() {
         match &token.token {
             Token::Whitespace(_) => continue,
             Token::SemiColon => {
@@ -83,8 +85,12 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
             "copy" if matches!(before.as_str(), "freeze" | "header") && matches!(word.as_str(), "on" | "off") => {
                 token.token = Token::make_keyword(if word == "on" { "TRUE" } else { "FALSE" });
             }
+            "vacuum" if idle_statement(&token.token).is_some() => {}
             "vacuum" | "analyze" | "reindex" | "checkpoint" | "cluster" => {
                 let is_first = before.is_empty();
+                if is_first && word != "vacuum" {
+                    told.push((at + 1, word.to_uppercase()));
+                }
                 token.token = match is_first {
                     true => Token::make_keyword("VACUUM"),
                     false => Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
@@ -94,6 +100,26 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
         }
         before = if word.is_empty() { " ".to_string() } else { word };
     }
+    for (at, tag) in told.into_iter().rev() {
+        let (token, span) = (Token::make_word(&tag, Some('"')), tokens[at - 1].span);
+        tokens.insert(at, TokenWithSpan { token, span });
+    }
+}
+
+/// Statements that have nothing to do, and are written as VACUUM of a table that is called so.
+const IDLE_STATEMENTS: [&str; 6] = ["ALTER SEQUENCE", "SET CONSTRAINTS", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
+
+/// Which of them a name behind VACUUM stands for.
+fn idle_statement(token: &Token) -> Option<&'static str> {
+    match token {
+        Token::Word(word) if word.quote_style == Some('"') => idle_tag(&word.value),
+        _ => None,
+    }
+}
+
+/// The tag of a statement that is written as VACUUM of a table of this name. None: it is VACUUM.
+pub(crate) fn idle_tag(name: &str) -> Option<&'static str> {
+    IDLE_STATEMENTS.into_iter().find(|tag| *tag == name)
 }
 
 /// `ALTER SEQUENCE ... OWNED BY`, `OWNER TO`: whose a sequence is has no effect here.
@@ -113,11 +139,13 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
         if !is_owned && !begins("set", "constraints") {
             continue;
         }
-        let mut is_first = true;
-        for token in statement.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_))) {
-            token.token = match std::mem::take(&mut is_first) {
-                true => Token::make_keyword("VACUUM"),
-                false => Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
+        let tag = if is_owned { "ALTER SEQUENCE" } else { "SET CONSTRAINTS" };
+        let tokens = statement.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        for (at, token) in tokens.enumerate() {
+            token.token = match at {
+                0 => Token::make_keyword("VACUUM"),
+                1 => Token::make_word(tag, Some('"')),
+                _ => Token::Whitespace(sqlparser::tokenizer::Whitespace::Space),
             };
         }
     }
@@ -437,6 +465,7 @@ impl Dialect {
             Dialect::Mysql => {
                 respell_checks(&mut tokens);
                 respell_binary(&mut tokens);
+                crate::respell::lenient_updates(&mut tokens);
                 respell_updates(&mut tokens);
                 respell_remainders(&mut tokens);
                 crate::respell::intervals(&mut tokens);

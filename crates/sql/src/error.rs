@@ -328,6 +328,9 @@ impl Error {
         if matches!(error.condition(), Condition::CheckViolation | Condition::ForeignKeyViolation) {
             return error.of_constraint(dialect);
         }
+        if let Some(null) = error.of_null(dialect) {
+            return null;
+        }
         if error.condition() != Condition::UniqueViolation {
             return error;
         }
@@ -341,6 +344,23 @@ impl Error {
         let mut error = error.about(table, None, Some(index));
         error.0.message = words;
         error
+    }
+
+    /// A foreign key has put null where none may be. None: it is another error.
+    fn of_null(&self, dialect: Dialect) -> Option<Self> {
+        let source = self.0.source.as_ref()?;
+        let field = |wanted: &str| {
+            let fields = &source.body().fields;
+            fields.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone())
+        };
+        let (_, table, column) = (field("set_null_by")?, field("space")?, field("field")?);
+        let words = match dialect {
+            Dialect::Mysql => format!("Column '{column}' cannot be null"),
+            _ => format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"),
+        };
+        let mut error = Error::new(Condition::NotNull, words).about(&table, Some(&column), None);
+        error.0.source = Some(source.clone());
+        Some(error)
     }
 
     /// A constraint that is not fulfilled, in the words of a dialect.

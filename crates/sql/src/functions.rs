@@ -471,7 +471,7 @@ fn round(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
     }
 }
 
-fn truncate(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
+fn truncate(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
     let digits = a.get(1).map_or(Ok(0), integer)?.clamp(-38, 38) as i32;
     match &a[0] {
         Value::Double(value) => {
@@ -481,7 +481,11 @@ fn truncate(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
         Value::Decimal(value) => {
             let (coefficient, scale) = value.parts();
             if scale <= digits {
-                return Ok(a[0].clone());
+                // PostgreSQL shows the digits that were asked for.
+                let shown = (run.dialect == Dialect::Postgres)
+                    .then(|| crate::arithmetic::rounded_to(**value, digits))
+                    .flatten();
+                return Ok(shown.map_or_else(|| a[0].clone(), Value::decimal));
             }
             let unit = 10i128.checked_pow((scale - digits) as u32).unwrap_or(i128::MAX);
             tuple::decimal::Decimal::new(coefficient / unit, digits).map(Value::decimal).ok_or_else(overflow)

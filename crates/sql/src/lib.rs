@@ -55,6 +55,7 @@ mod sequence;
 mod session;
 mod sets;
 mod shown_constraints;
+mod shown_plans;
 mod sort;
 mod spread;
 mod statement;

@@ -44,6 +44,10 @@ pub(crate) fn has_form(text: &str) -> bool {
     let day = &text[..text.find([' ', 'T', 't']).unwrap_or(text.len())];
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let is_day = day.split(['-', '/']).filter(is_number).count() == 3;
+    // Digits alone: a year, a month and a day, or a month that is none.
+    if is_number(&text) {
+        return matches!(text.len(), 6 | 8) || text.len() == 2 && !("01".."13").contains(&text);
+    }
     is_day && text[day.len()..].bytes().all(|byte| byte.is_ascii_digit() || b" Tt:.+-Zz".contains(&byte))
 }
 

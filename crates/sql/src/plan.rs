@@ -266,8 +266,16 @@ impl Plan {
 
     /// Hands every expression of the step and those below it to `visit`.
     pub(crate) fn expressions<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        self.own_expressions(visit);
+        self.inputs().into_iter().for_each(|input| input.expressions(visit));
+    }
+
+    /// Hands every expression of the step alone to `visit`; those of a change stand with it.
+    pub(crate) fn own_expressions<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             Plan::One | Plan::Nothing | Plan::Own { .. } | Plan::Virtual(..) => {}
+            Plan::Owned(_) | Plan::Measured(_) | Plan::Write(_) | Plan::Distinct { .. } => {}
+            Plan::Concat(..) | Plan::Among { .. } | Plan::With { .. } => {}
             Plan::Unnest { array, .. } => visit(array),
             Plan::Sets { calls, .. } => calls.iter().flat_map(|call| &call.arguments).for_each(visit),
             Plan::Scan(scan) => {
@@ -276,69 +284,26 @@ impl Plan {
             }
             Plan::Rows(rows, _) => rows.iter().flatten().for_each(visit),
             Plan::Series { from, to, step, .. } => [from, to, step].into_iter().for_each(visit),
-            Plan::Filter(input, condition) => {
-                visit(condition);
-                input.expressions(visit);
-            }
-            Plan::Map(input, columns) => {
-                columns.iter().for_each(|(_, expr)| visit(expr));
-                input.expressions(visit);
-            }
-            Plan::Loop { outer, inner, on, .. } => {
-                on.iter().for_each(&mut *visit);
-                outer.expressions(visit);
-                inner.expressions(visit);
-            }
-            Plan::Hash(join) => {
-                join.outer_keys.iter().chain(&join.inner_keys).chain(&join.on).for_each(&mut *visit);
-                join.outer.expressions(visit);
-                join.inner.expressions(visit);
-            }
-            Plan::Aggregate { input, groups, calls } => {
+            Plan::Filter(_, condition) => visit(condition),
+            Plan::Map(_, columns) => columns.iter().for_each(|(_, expr)| visit(expr)),
+            Plan::Loop { on, .. } => on.iter().for_each(visit),
+            Plan::Hash(join) => join.outer_keys.iter().chain(&join.inner_keys).chain(&join.on).for_each(visit),
+            Plan::Aggregate { groups, calls, .. } => {
                 groups.iter().for_each(|(_, expr)| visit(expr));
                 calls.iter().for_each(|call| call.expressions(visit));
-                input.expressions(visit);
             }
-            Plan::Owned(step) => step.input.expressions(visit),
-            Plan::Measured(step) => step.plan.expressions(visit),
-            Plan::Write(write) => write.source().expressions(visit),
             Plan::GroupingSets(step) => {
                 step.groups.iter().for_each(|(_, expr)| visit(expr));
                 step.calls.iter().for_each(|call| call.expressions(visit));
-                step.input.expressions(visit);
             }
-            Plan::Ties { input, limit, offset, .. } => {
-                visit(limit);
-                offset.iter().for_each(&mut *visit);
-                input.expressions(visit);
-            }
-            Plan::Window(step) => {
-                step.calls.iter().flat_map(|call| call.frame.expressions()).for_each(&mut *visit);
-                step.input.expressions(visit);
-            }
-            Plan::Sort { input, limit, .. } => {
+            Plan::Ties { limit, offset, .. } => std::iter::once(limit).chain(offset).for_each(visit),
+            Plan::Window(step) => step.calls.iter().flat_map(|call| call.frame.expressions()).for_each(visit),
+            Plan::Sort { limit, .. } => {
                 if let Some((limit, offset)) = limit {
-                    visit(limit);
-                    offset.iter().for_each(&mut *visit);
+                    std::iter::once(limit).chain(offset).for_each(visit);
                 }
-                input.expressions(visit);
             }
-            Plan::Limit { input, limit, offset } => {
-                limit.iter().chain(offset).for_each(&mut *visit);
-                input.expressions(visit);
-            }
-            Plan::Distinct { input, .. } => input.expressions(visit),
-            Plan::Concat(left, right) | Plan::Among { left, right, .. } => {
-                left.expressions(visit);
-                right.expressions(visit);
-            }
-            Plan::With { definition, body, .. } => {
-                definition.plan.expressions(visit);
-                if let Some((step, ..)) = &definition.step {
-                    step.expressions(visit);
-                }
-                body.expressions(visit);
-            }
+            Plan::Limit { limit, offset, .. } => limit.iter().chain(offset).for_each(visit),
         }
     }
 

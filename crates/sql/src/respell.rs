@@ -50,6 +50,28 @@ fn parenthesis(tokens: &[TokenWithSpan], seen: &[usize], open: usize) -> Option<
     None
 }
 
+/// `UPDATE LOW_PRIORITY IGNORE` of MySQL: the second word in SQLite's form, which the parser knows; the first one changes nothing.
+pub(crate) fn lenient_updates(tokens: &mut Vec<TokenWithSpan>) {
+    let seen = seen(tokens);
+    let mut lenient = Vec::new();
+    let mut is_first = true;
+    for (place, at) in seen.iter().enumerate() {
+        let begins = std::mem::replace(&mut is_first, tokens[*at].token == Token::SemiColon);
+        if !begins || !is_word(&tokens[*at].token, "update") {
+            continue;
+        }
+        let mut next = seen[place + 1..].iter().copied().peekable();
+        if let Some(at) = next.next_if(|at| is_word(&tokens[*at].token, "low_priority")) {
+            tokens[at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+        }
+        lenient.extend(next.next_if(|at| is_word(&tokens[*at].token, "ignore")));
+    }
+    for at in lenient.into_iter().rev() {
+        let span = tokens[at].span;
+        tokens.insert(at, TokenWithSpan { token: Token::make_keyword("OR"), span });
+    }
+}
+
 /// INTERVAL of MySQL: `INTERVAL 1 DAY_HOUR`, and `INTERVAL(n, a, b)`, which is a function.
 pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
     if !tokens.iter().any(|token| is_word(&token.token, "interval")) {

@@ -110,6 +110,8 @@ pub struct Session {
     pub found_rows: Cell<u64>,
     /// What is to be said of the last statement: `Error` or `Warning`, a number, words.
     pub warnings: RefCell<Vec<(&'static str, u16, String)>>,
+    /// `sql_mode` of MySQL's dialect has ANSI_QUOTES.
+    quotes_names: Cell<bool>,
     /// Its temporary tables.
     pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
     /// Settings that are not as they are by themselves.
@@ -149,6 +151,10 @@ impl Session {
 
     /// Changes a setting that was looked at; none: as it was at the beginning. Errors: the value is too long.
     pub(crate) fn change(&self, name: &str, value: Option<String>) -> Result<()> {
+        if name == "sql_mode" {
+            let has = |modes: &String| modes.split(',').any(|mode| mode == "ANSI_QUOTES");
+            self.quotes_names.set(value.as_ref().is_some_and(has));
+        }
         match value {
             Some(value) if value.len() > VALUE_MAX => {
                 let what = format!("the value of '{name}' has more than {VALUE_MAX} bytes");
@@ -158,6 +164,14 @@ impl Session {
             None => self.changed.borrow_mut().remove(name),
         };
         Ok(())
+    }
+
+    /// A statement of MySQL's dialect in the words that it has for all sessions: what `sql_mode` of this one says of quotes is done.
+    pub fn respelled<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        match self.quotes_names.get() {
+            true => crate::mysql::text::with_quoted_names(text),
+            false => std::borrow::Cow::Borrowed(text),
+        }
     }
 
     /// The value of a variable of MySQL's dialect as text. None: there is no such one.
@@ -181,6 +195,7 @@ impl Session {
     /// Everything is as it was when the session began.
     pub fn reset(&self) {
         self.changed.borrow_mut().clear();
+        self.quotes_names.set(false);
         self.before.borrow_mut().clear();
         self.user_variables.borrow_mut().clear();
         self.warnings.borrow_mut().clear();

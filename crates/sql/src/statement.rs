@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::run::{Flow, Run};
 use crate::selectivity::Selectivity;
 use crate::session::Session;
+use crate::shown_plans::Viewer;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{Context, Database, TxnIsolation, TxnOptions};
@@ -87,6 +88,8 @@ pub struct Prepared {
     counted: Option<Plan>,
     /// A query that changes rows, in WITH.
     has_writes: bool,
+    /// It calculates with parameters.
+    calculates_with_params: bool,
     sizes: (usize, usize, usize),
 }
 
@@ -94,7 +97,8 @@ enum Work {
     Query(Box<Query>),
     Write(Box<Write>),
     Schema(Box<ast::Statement>),
-    Explain(Vec<Vec<Value>>),
+    /// EXPLAIN of a statement that has a plan.
+    Explain(Box<Prepared>, Form),
     /// EXPLAIN ANALYZE: of a statement whose steps count.
     Analyze(Box<Prepared>, Form),
     Control(Control),
@@ -155,12 +159,13 @@ impl Prepared {
         &self.columns
     }
 
-    /// True if the types of its columns depend on what its parameters are.
+    /// True if types of its columns, or of what it calculates, depend on what its parameters are.
     pub fn depends_on_params(&self) -> bool {
         let is_open = |column: &Column| {
             column.param.is_none() && matches!(column.ty.base, Base::Any | Base::Number | Base::Scalar)
         };
-        !self.params.is_empty() && self.columns.iter().any(is_open)
+        let is_of_mysql = self.dialect == Dialect::Mysql && self.calculates_with_params;
+        !self.params.is_empty() && (is_of_mysql || self.columns.iter().any(is_open))
     }
 
     /// The types of its parameters.
@@ -257,7 +262,7 @@ impl Prepared {
     pub fn has_rows(&self) -> bool {
         match &self.work {
             Work::Control(control) => !control_columns(control).is_empty(),
-            Work::Query(_) | Work::Explain(_) | Work::Analyze(..) => true,
+            Work::Query(_) | Work::Explain(..) | Work::Analyze(..) => true,
             Work::Write(write) => !write.outputs().is_empty(),
             _ => false,
         }
@@ -403,9 +408,10 @@ impl Sql {
                 columns = explain_columns(dialect, form);
                 // Its parameters are those of what it explains.
                 explained_params = Some((inner.params.clone(), inner.param_names.clone()));
+                inner.planned()?;
                 match analyze {
                     true => Work::Analyze(Box::new(inner.measured()?), form),
-                    false => Work::Explain(inner.explained(form, None)?),
+                    false => Work::Explain(Box::new(inner), form),
                 }
             }
             ast::Statement::Set(ast::Set::SingleAssignment {
@@ -447,6 +453,7 @@ impl Sql {
             param_names,
             counted,
             has_writes: binder.writes.get(),
+            calculates_with_params: binder.calculates_with_params.get(),
             sizes: binder.sizes(),
         })
     }
@@ -511,13 +518,17 @@ impl Sql {
                 Ok(Outcome { tag: "SELECT", counts: Counts { rows, ..Counts::default() } })
             }
             Work::Write(write) => self.run_write(database, context, prepared, write, params, sink),
-            Work::Explain(rows) => {
-                for row in rows {
+            Work::Explain(inner, form) => {
+                inner.check_viewer(database, context)?;
+                let rows = inner.explained(*form, None)?;
+                for row in &rows {
                     sink(row)?;
                 }
                 Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, ..Counts::default() } })
             }
             Work::Analyze(inner, form) => {
+                // A step that is not reached is shown, too.
+                inner.check_viewer(database, context)?;
                 let clock = &database.environment().clock;
                 let start = clock.monotonic_ns();
                 let mut nowhere = |_: &[Value]| Ok(());
@@ -1068,13 +1079,27 @@ fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
 }
 
 impl Prepared {
+    /// Its plan. Errors: it has none.
+    fn planned(&self) -> Result<&Plan> {
+        match &self.work {
+            Work::Query(query) => Ok(&query.plan),
+            Work::Write(write) => Ok(write.source()),
+            _ => Err(Error::unsupported("EXPLAIN of a statement without a plan")),
+        }
+    }
+
+    /// Checks that its plan may be shown. Errors: `AccessDenied`.
+    fn check_viewer(&self, database: &Database, context: &Context) -> Result<()> {
+        let viewer = Viewer { database, context };
+        match &self.work {
+            Work::Write(write) => viewer.check_write(write),
+            _ => viewer.check_plan(self.planned()?),
+        }
+    }
+
     /// The rows of EXPLAIN. Errors: a statement that has no plan.
     fn explained(&self, form: Form, total_ns: Option<u64>) -> Result<Vec<Vec<Value>>> {
-        let plan = match &self.work {
-            Work::Query(query) => &query.plan,
-            Work::Write(write) => write.source(),
-            _ => return Err(Error::unsupported("EXPLAIN of a statement without a plan")),
-        };
+        let plan = self.planned()?;
         if form == Form::Table {
             return Ok(crate::explain::as_table(plan));
         }

@@ -80,10 +80,19 @@ fn check_not_above(
     Err(denied(wanted, kind, name, &database.catalog.user_name(user)))
 }
 
+/// Without the user of a protocol, nobody enters by it who does not prove to be somebody else. Errors: `DropUser`.
+fn check_not_needed(database: &Database, context: &Context, user: &User) -> Result<()> {
+    match database.is_needed_user(&user.name) && !context.origin.is_replay() {
+        true => Err(Error::new(ErrorCode::DropUser, &[&user.name, &"clients of a listener act as this user"])),
+        false => Ok(()),
+    }
+}
+
 impl Database {
-    /// Checks that a user or a role may be dropped as far as its rights go, which are taken from it before. Errors: `AccessDenied`.
+    /// Checks that a user or a role may be dropped as far as its rights go, which are taken from it before. Errors: `AccessDenied`; a protocol needs it.
     pub fn check_may_drop_account(&self, context: &Context, id: UserId) -> Result<()> {
         let Some(user) = self.catalog.user(id) else { return Ok(()) };
+        check_not_needed(self, context, &user)?;
         check_not_above(self, context, id, Privileges::DROP, object_type(user.kind), &user.name)
     }
 }
@@ -105,6 +114,7 @@ pub(super) fn on_user(
         let kind = object_type(user.kind);
         check_change(database, context, Privileges::DROP, kind, id, user.owner, &user.name)?;
         check_not_above(database, context, id, Privileges::DROP, kind, &user.name)?;
+        check_not_needed(database, context, &user)?;
         let refuse = |why: &str| Err(Error::new(ErrorCode::DropUser, &[&user.name, &why]));
         if id <= ADMIN || id <= SUPER && user.kind == UserKind::Role {
             return refuse("the user or the role is a system");

@@ -97,7 +97,8 @@ impl Work<'_> {
                 }
             });
         };
-        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, text, &[])?;
+        let text = self.session.respelled(text);
+        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, &text, &[])?;
         self.state.prepared.borrow().check_room(prepared.text())?;
         let params = prepared.params().len();
         if params > usize::from(u16::MAX) {
@@ -170,7 +171,9 @@ impl Work<'_> {
             statements.long_bytes -= freed;
             (prepared, params?, kinds)
         };
-        let prepared = match prepared.depends_on_params() {
+        // A day is none of the types that a value shows.
+        let has_days = kinds.iter().any(|(kind, _)| *kind == super::values::kinds::DATE);
+        let prepared = match prepared.depends_on_params() || has_days && prepared.has_rows() {
             true => self.typed(number, &prepared, &params, &kinds)?,
             false => prepared,
         };
@@ -191,6 +194,9 @@ impl Work<'_> {
         let is_unsigned = |at: usize| kinds.get(at).is_some_and(|(_, is_unsigned)| *is_unsigned);
         let type_of = |(at, value): (usize, &Value)| match value {
             Value::Int(_) if is_unsigned(at) => Type::of(sql::Base::Uint8),
+            Value::Datetime(_) if kinds.get(at).is_some_and(|(kind, _)| *kind == super::values::kinds::DATE) => {
+                Type::of(sql::Base::Date)
+            }
             value => sql::type_of_parameter(value),
         };
         let types: Vec<Type> = params.iter().enumerate().map(type_of).collect();
@@ -304,7 +310,8 @@ impl Work<'_> {
 
     /// PREPARE: a text under a name.
     pub(super) fn prepare_named(&mut self, name: &str, text: &str) -> Result<(), Error> {
-        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, text, &[])?;
+        let text = self.session.respelled(text);
+        let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, &text, &[])?;
         let is_nested = matches!(
             prepared.control(),
             Some(sql::Control::PrepareFrom { .. } | sql::Control::ExecuteUsing { .. } | sql::Control::Deallocate(_))

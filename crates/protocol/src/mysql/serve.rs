@@ -382,7 +382,8 @@ impl Work<'_> {
     fn query(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // A text that is known is one statement.
         if let Ok(text) = std::str::from_utf8(bytes)
-            && let Some(prepared) = self.sql.known(self.database, self.context, Dialect::Mysql, text)
+            && let text = self.session.respelled(text)
+            && let Some(prepared) = self.sql.known(self.database, self.context, Dialect::Mysql, &text)
         {
             return self.run(&prepared, &[], Form::Text, 0);
         }
@@ -405,7 +406,9 @@ impl Work<'_> {
     pub(super) fn run_texts(&mut self, texts: &[String]) -> Result<(), Error> {
         for (number, text) in texts.iter().enumerate() {
             let more = if number + 1 < texts.len() { status::MORE_RESULTS } else { 0 };
-            let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, text, &[])?;
+            // What a statement before it says of quotes holds for it.
+            let text = self.session.respelled(text);
+            let prepared = self.sql.prepare(self.database, self.context, Dialect::Mysql, &text, &[])?;
             self.run(&prepared, &[], Form::Text, more)?;
             if let Some(load) = self.state.load.borrow_mut().as_mut() {
                 // They go on behind the file.

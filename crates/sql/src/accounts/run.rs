@@ -148,6 +148,14 @@ impl Work<'_> {
                     let what = format!("'{name}' is a {}", if kind { "role" } else { "user" });
                     return Err(Error::new(Condition::UndefinedAccount, what));
                 }
+                if self.database.is_needed_user(name) {
+                    let what = match self.dialect {
+                        Dialect::Mysql => format!("Operation DROP USER failed for '{name}'@'%': the system needs it"),
+                        _ => format!("cannot drop role {name} because it is required by the database system"),
+                    };
+                    let error = Error::new(Condition::DependentObjects, what).mysql(1396);
+                    return Err(error.hint("Clients of a listener act as this user if they name nobody else."));
+                }
                 if let Some(owned) = self.database.owned_by(known.id) {
                     let what = match self.dialect {
                         Dialect::Mysql => format!("Operation DROP USER failed for '{name}'@'%': {owned} is theirs"),

@@ -37,6 +37,10 @@ impl Binder<'_> {
             }
             _ => self.as_array(array)?,
         };
+        // Elements of a type that is known keep it: who compares them looks at both.
+        let own = array.ty.element();
+        let is_known = self.dialect == Dialect::Postgres && !matches!(own.base, Base::Any | Base::Unknown);
+        let ty = if is_known { own } else { ty };
         let array = array.expr;
         let (slot, output) = (self.new_slot(), self.new_slot());
         let element = Expr::Cast(Type::of(ty.base), Strictness::Explicit, Box::new(Expr::Slot(slot)));
@@ -456,6 +460,13 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let value = self.bind(scope, left)?;
         let query = self.elements_of(scope, array, value.ty)?;
+        if let Some(of) = query.outputs.first().map(|output| output.ty)
+            && self.dialect == Dialect::Postgres
+            && value.ty.base != Base::Unknown
+            && value.ty.common(of).is_none()
+        {
+            return Err(self.no_operator(comparison.sign(), value.ty, of));
+        }
         let found = self.among(vec![value], query, comparison, all, array.to_string())?;
         // Of no array nothing is known. What the statement lists or is given stays plain, so that an index finds it.
         let mut inner = array;

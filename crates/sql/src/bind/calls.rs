@@ -112,6 +112,21 @@ impl Binder<'_> {
                 let branches = vec![(is_same, Expr::Const(Value::Null))];
                 return Ok(Bound { expr: Expr::Case(branches, Box::new(value.expr)), ..value });
             }
+            // NULL has no letters of a language, and what is made of it has none: it keeps its case.
+            "quote"
+                if self.dialect == Dialect::Mysql
+                    && matches!(arguments.as_slice(), [Bound { expr: Expr::Const(Value::Null), .. }]) =>
+            {
+                let text = Box::new(Expr::Const(Value::text("NULL")));
+                let ty = Type::of(Base::Bytes);
+                return Ok(Bound::new(Expr::Cast(ty, Strictness::Explicit, text), ty));
+            }
+            "lower" | "upper" | "lcase" | "ucase"
+                if self.dialect == Dialect::Mysql
+                    && matches!(arguments.as_slice(), [Bound { ty: Type { base: Base::Bytes, .. }, .. }]) =>
+            {
+                return Ok(arguments.remove(0));
+            }
             "mod" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
                 let (Some(b), Some(a)) = (arguments.pop(), arguments.pop()) else {
                     return Err(Error::unsupported(name));
@@ -166,17 +181,37 @@ impl Binder<'_> {
             return Err(Error::new(Condition::UndefinedFunction, message));
         }
         let mut arguments = arguments;
-        let is_numeric = super::exact::calculates(name) || matches!(name, "hex" | "bin" | "oct" | "conv");
+        if self.dialect == Dialect::Postgres {
+            self.check_kinds(name, &arguments)?;
+        }
+        let is_numeric = super::exact::calculates(name) || matches!(name, "hex" | "bin" | "oct" | "conv" | "trunc");
         let count = arguments.len();
-        for argument in arguments.iter_mut().filter(|_| is_numeric) {
+        for (at, argument) in arguments.iter_mut().enumerate().filter(|_| is_numeric) {
             let to = match (self.dialect, argument.ty.base) {
                 (Dialect::Mysql, Base::Bool) => Base::Int8,
+                (Dialect::Mysql, Base::Text | Base::Bytes) if super::exact::is_of_numbers(name) => Base::Double,
                 // A literal that nothing has given a type is a double there.
                 (Dialect::Postgres, Base::Unknown) if name == "round" && count > 1 => Base::Decimal,
                 (Dialect::Postgres, Base::Unknown) if matches!(function.result, Returns::First) => Base::Double,
+                // PostgreSQL has these of doubles and of decimals, and prefers doubles.
+                (Dialect::Postgres, _) if argument.ty.is_integer() && rounds(name, count) => Base::Double,
+                (Dialect::Postgres, _) if argument.ty.is_integer() && at == 0 && rounds(name, 1) => Base::Decimal,
                 _ => continue,
             };
             *argument = self.cast_to(argument.clone(), Type::of(to), Strictness::Explicit)?;
+        }
+        let are_bytes = self.dialect == Dialect::Mysql
+            && super::mysql::keeps_bytes(name)
+            && arguments.iter().any(|argument| argument.ty.base == Base::Bytes);
+        if are_bytes {
+            // A byte is a character then, and the result is bytes again.
+            for argument in arguments.iter_mut().filter(|argument| !argument.ty.is_number()) {
+                let characters = self.plain_call("characters_of_bytes", vec![argument.expr.clone()])?;
+                *argument = Bound::new(characters, Type::TEXT);
+            }
+            let found = self.call(name, arguments)?;
+            let bytes = self.plain_call("bytes_of_characters", vec![found.expr])?;
+            return Ok(Bound::new(bytes, Type::of(Base::Bytes)));
         }
         let (arguments, ty) = match function.result {
             Returns::Type(base) => (arguments, Type::of(base)),
@@ -239,6 +274,27 @@ impl Binder<'_> {
         }
     }
 
+    /// A call of a function of our own. Errors: there is none.
+    fn plain_call(&self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+        let function = functions::find(self.dialect, name).ok_or_else(|| Error::unsupported(name))?;
+        Ok(Expr::Call(function, arguments))
+    }
+
+    /// Functions of numbers take numbers. Errors: `UndefinedFunction`.
+    fn check_kinds(&self, name: &str, arguments: &[Bound]) -> Result<()> {
+        let is_of_numbers = rounds(name, 1) || matches!(name, "abs" | "mod" | "sqrt" | "power" | "pow" | "exp" | "ln");
+        let is_open = |ty: Type| matches!(ty.base, Base::Unknown | Base::Any | Base::Scalar | Base::Number);
+        let is_wrong = |argument: &Bound| !is_open(argument.ty) && !argument.ty.is_number();
+        match is_of_numbers && arguments.iter().any(is_wrong) {
+            true => {
+                let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
+                let what = format!("function {name}({}) does not exist", types.join(", "));
+                Err(Error::new(Condition::UndefinedFunction, what))
+            }
+            false => Ok(()),
+        }
+    }
+
     fn bind_aggregate(
         &self,
         scope: &Scope<'_>,
@@ -285,4 +341,9 @@ impl Binder<'_> {
         calls.push(call);
         Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
     }
+}
+
+/// True for functions that make whole numbers of others, if they get so many arguments.
+fn rounds(name: &str, count: usize) -> bool {
+    count == 1 && matches!(name, "round" | "trunc" | "ceil" | "ceiling" | "floor" | "sign")
 }

@@ -68,7 +68,7 @@ pub fn type_of_parameter(value: &Value) -> Type {
         Value::Bool(_) | Value::Int(_) => Type::of(Base::Int8),
         Value::Uint(_) => Type::of(Base::Uint8),
         Value::Double(_) => Type::of(Base::Double),
-        Value::Decimal(_) => Type::of(Base::Decimal),
+        Value::Decimal(value) => literal(value),
         Value::Bytes(_) => Type::of(Base::Bytes),
         Value::Datetime(_) => Type::of(Base::Timestamp),
         _ => Type::TEXT,
@@ -162,6 +162,11 @@ pub(super) fn calculates(name: &str) -> bool {
             | "log10"
             | "with_scale"
     )
+}
+
+/// True for functions of numbers: text that they get is one.
+pub(super) fn is_of_numbers(name: &str) -> bool {
+    calculates(name) && !matches!(name, "greatest" | "least" | "coalesce" | "ifnull" | "with_scale")
 }
 
 impl Binder<'_> {

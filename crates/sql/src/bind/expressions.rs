@@ -1,14 +1,13 @@
 //! Expressions: names, types, and what the dialects make of two values of different types.
 
 use super::{Binder, Bound, Scope};
-use crate::arithmetic::{Arithmetic, Manner};
 use crate::cast::{Strictness, cast, from_hex, parse_number};
 use crate::dialect::{Dialect, NUMBER_MARK};
 use crate::error::{Condition, Error, Result};
-use crate::expr::{Asked, Comparison, Expr, Like, Subquery};
+use crate::expr::{Asked, Comparison, Expr};
 use crate::types::{Base, Type};
 use crate::value::Value;
-use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use sqlparser::ast;
 use std::rc::Rc;
 use tuple::decimal::Decimal;
 
@@ -478,8 +477,10 @@ impl Binder<'_> {
         if bound.ty == to && !has_more && !matches!(bound.expr, Expr::Param(_)) {
             return Ok(Bound { expr: bound.expr, ty: to, collation });
         }
+        // Bytes that a literal of MySQL's writes are a number beside numbers; what becomes bytes is text there.
+        let is_made = self.dialect == Dialect::Mysql && to.base == Base::Bytes && bound.ty.base != Base::Bytes;
         let expr = match bound.expr {
-            Expr::Const(value) => Expr::Const(cast(self.dialect, value, to, strictness)?),
+            Expr::Const(value) if !is_made => Expr::Const(cast(self.dialect, value, to, strictness)?),
             expr => Expr::Cast(to, strictness, Box::new(expr)),
         };
         Ok(Bound { expr, ty: to, collation })
@@ -526,6 +527,19 @@ impl Binder<'_> {
                 Ok((a, to(b, ty)?))
             }
             (Base::Any | Base::Scalar, _) | (_, Base::Any | Base::Scalar) => Ok((a, b)),
+            (Base::Bytes, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
+                let number = super::operators::number_of_bytes(&a);
+                Ok((number.map_or_else(|| self.cast_to(a, Type::of(Base::Double), Strictness::Comparison), Ok)?, b))
+            }
+            (_, Base::Bytes) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
+                let number = super::operators::number_of_bytes(&b);
+                Ok((a, number.map_or_else(|| self.cast_to(b, Type::of(Base::Double), Strictness::Comparison), Ok)?))
+            }
+            (Base::Bytes, _) if self.dialect == Dialect::Mysql && b.ty.is_moment() => Ok((to(a, plain(b.ty))?, b)),
+            (_, Base::Bytes) if self.dialect == Dialect::Mysql && a.ty.is_moment() => {
+                let ty = plain(a.ty);
+                Ok((a, to(b, ty)?))
+            }
             (Base::Text, _) if b.ty.is_number() && self.dialect != Dialect::Postgres => {
                 let number = if self.dialect == Dialect::Mysql { Base::Double } else { Base::Number };
                 Ok((self.cast_to(a, Type::of(number), Strictness::Comparison)?, b))
@@ -597,476 +611,11 @@ impl Binder<'_> {
         Ok(Expr::Compare(comparison, Box::new(a.expr), Box::new(b.expr), collation))
     }
 
-    fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
+    pub(super) fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let (a, b) = (self.bind(scope, a)?, self.bind(scope, b)?);
         let collation = self.compared_by(&a, &b);
         let (a, b) = self.unify(a, b, "=")?;
         Ok(Expr::Same(Box::new(a.expr), Box::new(b.expr), collation))
-    }
-
-    fn bind_operator(
-        &self,
-        scope: &Scope<'_>,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-    ) -> Result<Bound> {
-        use BinaryOperator as B;
-        match op {
-            B::And | B::Or => return self.bind_logic(scope, left, op, right),
-            B::Xor => {
-                // As true or false: a number may be any that is not zero.
-                let truth = |expr: Expr| Box::new(Expr::Not(Box::new(Expr::Not(Box::new(expr)))));
-                let (a, b) = (truth(self.condition(scope, left)?), truth(self.condition(scope, right)?));
-                return Ok(boolean(Expr::Compare(Comparison::NotEqual, a, b, None)));
-            }
-            _ => {}
-        }
-        if let Some(comparison) = comparison_of(op) {
-            if let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (left, right) {
-                return self.compare_tuples(scope, comparison, a, b);
-            }
-            let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
-            return Ok(boolean(self.compare(comparison, a, b)?));
-        }
-        let arithmetic = match op {
-            B::Plus => Arithmetic::Add,
-            B::Minus => Arithmetic::Subtract,
-            B::Multiply => Arithmetic::Multiply,
-            B::Divide => Arithmetic::Divide,
-            B::Modulo => Arithmetic::Remainder,
-            B::MyIntegerDivide | B::DuckIntegerDivide => Arithmetic::DivideWhole,
-            B::BitwiseAnd => Arithmetic::BitAnd,
-            B::BitwiseOr => Arithmetic::BitOr,
-            B::BitwiseXor | B::PGBitwiseXor => Arithmetic::BitXor,
-            B::PGBitwiseShiftLeft => Arithmetic::ShiftLeft,
-            B::PGBitwiseShiftRight => Arithmetic::ShiftRight,
-            B::Spaceship => return Ok(boolean(self.same(scope, left, right)?)),
-            B::StringConcat if self.dialect == Dialect::Mysql => return self.bind_logic(scope, left, &B::Or, right),
-            B::StringConcat => {
-                let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
-                if self.dialect == Dialect::Postgres {
-                    if let Some(found) = self.concat_arrays(&a, &b)? {
-                        return Ok(found);
-                    }
-                    if a.ty.base == Base::Json || b.ty.base == Base::Json {
-                        return self.bind_document_operator(op, a, b);
-                    }
-                }
-                return self.concat(a, b);
-            }
-            B::PGLikeMatch => return Ok(boolean(self.bind_like(scope, left, right, None, false)?)),
-            B::PGILikeMatch => return Ok(boolean(self.bind_like(scope, left, right, None, true)?)),
-            B::PGNotLikeMatch => return Ok(not(self.bind_like(scope, left, right, None, false)?)),
-            B::PGNotILikeMatch => return Ok(not(self.bind_like(scope, left, right, None, true)?)),
-            other => return self.bind_match(scope, left, other, right),
-        };
-        let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
-        if *op == B::Minus && a.ty.base == Base::Json && self.dialect == Dialect::Postgres {
-            return self.bind_document_operator(op, a, b);
-        }
-        self.arithmetic(arithmetic, a, b)
-    }
-
-    fn concat(&self, a: Bound, b: Bound) -> Result<Bound> {
-        let is_text = |ty: Type| matches!(ty.base, Base::Text | Base::Unknown | Base::Any | Base::Scalar);
-        let are_bytes = a.ty.base == Base::Bytes && b.ty.base == Base::Bytes;
-        if !are_bytes && !is_text(a.ty) && !is_text(b.ty)
-            || self.dialect == Dialect::Tarantool && !are_bytes && !(is_text(a.ty) && is_text(b.ty))
-        {
-            return Err(match self.dialect {
-                Dialect::Tarantool => {
-                    let wrong = if is_text(a.ty) { b.ty } else { a.ty };
-                    let name = if wrong.is_integer() { "unsigned".to_string() } else { wrong.name(self.dialect) };
-                    let what = format!("Inconsistent types: expected text or varbinary got {name}");
-                    Error::new(Condition::TypeMismatch, what).tarantool(database::ErrorCode::InconsistentTypes)
-                }
-                _ => self.no_operator("||", a.ty, b.ty),
-            });
-        }
-        let as_text = |bound: Bound| match bound.ty.base {
-            Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
-            _ => Ok(bound),
-        };
-        let (a, b) = (as_text(a)?, as_text(b)?);
-        let ty = if are_bytes { Type::of(Base::Bytes) } else { Type::TEXT };
-        Ok(Bound {
-            collation: a.collation.or(b.collation),
-            ..Bound::new(Expr::Concat(Box::new(a.expr), Box::new(b.expr)), ty)
-        })
-    }
-
-    /// AND and OR: long chains without recursion.
-    fn bind_logic(&self, scope: &Scope<'_>, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Bound> {
-        let mut parts = vec![self.condition(scope, right)?];
-        let mut rest = left;
-        while let ast::Expr::BinaryOp { left, op: other, right } = rest
-            && other == op
-        {
-            parts.push(self.condition(scope, right)?);
-            rest = left;
-        }
-        parts.push(self.condition(scope, rest)?);
-        parts.reverse();
-        let decides = *op == BinaryOperator::Or;
-        let is_decided = |part: &Expr| matches!(part, Expr::Const(Value::Bool(value)) if *value == decides);
-        if self.dialect == Dialect::Postgres && parts.iter().any(is_decided) {
-            return Ok(boolean(Expr::Const(Value::Bool(decides))));
-        }
-        Ok(boolean(if *op == BinaryOperator::And { Expr::And(parts) } else { Expr::Or(parts) }))
-    }
-
-    fn compare_tuples(
-        &self,
-        scope: &Scope<'_>,
-        comparison: Comparison,
-        a: &[ast::Expr],
-        b: &[ast::Expr],
-    ) -> Result<Bound> {
-        if a.len() != b.len() {
-            return Err(Error::new(Condition::ColumnCount, "unequal number of entries in row expressions"));
-        }
-        let mut pairs = Vec::with_capacity(a.len());
-        for (a, b) in a.iter().zip(b) {
-            pairs.push((self.bind(scope, a)?, self.bind(scope, b)?));
-        }
-        let of_all = |comparison: Comparison| -> Result<Vec<Expr>> {
-            pairs.iter().map(|(a, b)| self.compare(comparison, a.clone(), b.clone())).collect()
-        };
-        Ok(boolean(match comparison {
-            Comparison::Equal => Expr::And(of_all(Comparison::Equal)?),
-            Comparison::NotEqual => Expr::Or(of_all(Comparison::NotEqual)?),
-            // The first pair that differs decides.
-            _ => {
-                let strict = match comparison {
-                    Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
-                    _ => Comparison::Greater,
-                };
-                let mut whole: Option<Expr> = None;
-                for (a, b) in pairs.iter().rev() {
-                    let last = whole.is_none();
-                    let decided = self.compare(if last { comparison } else { strict }, a.clone(), b.clone())?;
-                    whole = Some(match whole {
-                        None => decided,
-                        // Where one is null nothing more is looked at.
-                        Some(rest) => {
-                            let equal = self.compare(Comparison::Equal, a.clone(), b.clone())?;
-                            let branches =
-                                vec![(Expr::IsNull(Box::new(equal.clone())), Expr::Const(Value::Null)), (equal, rest)];
-                            Expr::Case(branches, Box::new(decided))
-                        }
-                    });
-                }
-                whole.unwrap_or(Expr::Const(Value::Null))
-            }
-        }))
-    }
-
-    fn bind_unary(&self, scope: &Scope<'_>, op: UnaryOperator, expr: &ast::Expr) -> Result<Bound> {
-        match op {
-            UnaryOperator::Not | UnaryOperator::BangNot => Ok(not(self.condition(scope, expr)?)),
-            UnaryOperator::Plus => self.bind(scope, expr),
-            UnaryOperator::Minus => {
-                // The least number of 64 bits has no positive one.
-                if let ast::Expr::Value(value) = expr
-                    && let ast::Value::Number(text, _) = &value.value
-                    && let Some(number) = text.parse::<i128>().ok().and_then(|number| Value::integer(-number))
-                {
-                    let small = matches!(number, Value::Int(value) if i32::try_from(value).is_ok());
-                    let base = match self.dialect {
-                        Dialect::Tarantool => Base::Integer,
-                        _ if small => Base::Int4,
-                        _ => Base::Int8,
-                    };
-                    return Ok(Bound::new(Expr::Const(number), Type::of(base)));
-                }
-                let value = self.bind(scope, expr)?;
-                let value = match value.ty.base {
-                    Base::Interval => {
-                        return self.arithmetic(
-                            Arithmetic::Multiply,
-                            value,
-                            Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)),
-                        );
-                    }
-                    Base::Unknown => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
-                    Base::Text if self.dialect == Dialect::Mysql => {
-                        self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?
-                    }
-                    _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
-                    _ => return Err(self.no_operator("-", value.ty, value.ty)),
-                };
-                let ty = match value.ty.base {
-                    Base::Uint8 => Type::of(Base::Integer),
-                    Base::Decimal if self.dialect == Dialect::Mysql => value.ty,
-                    base => Type::of(base),
-                };
-                if let Expr::Const(constant) = &value.expr {
-                    return Ok(Bound::new(Expr::Const(crate::arithmetic::negate(ty, constant)?), ty));
-                }
-                Ok(Bound::new(Expr::Negate(ty, Box::new(value.expr)), ty))
-            }
-            UnaryOperator::BitwiseNot => {
-                let value = self.bind(scope, expr)?;
-                self.arithmetic(
-                    Arithmetic::BitXor,
-                    value,
-                    Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)),
-                )
-            }
-            other => Err(Error::unsupported(format!("operator {other}"))),
-        }
-    }
-
-    /// An operation of two numbers, or of moments and spans of time.
-    pub(super) fn arithmetic(&self, operation: Arithmetic, a: Bound, b: Bound) -> Result<Bound> {
-        let manner =
-            Manner { zero_gives_null: self.dialect.zero_gives_null(), short_quotients: self.dialect == Dialect::Mysql };
-        if let Some(found) = self.arithmetic_of_time(operation, &a, &b)? {
-            return Ok(found);
-        }
-        let as_number = |bound: Bound, other: Type| -> Result<Bound> {
-            match bound.ty.base {
-                Base::Unknown if other.is_number() && self.dialect != Dialect::Mysql => {
-                    self.cast_to(bound, Type::of(other.base), Strictness::Explicit)
-                }
-                Base::Unknown => self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit),
-                Base::Bool if self.dialect == Dialect::Mysql => {
-                    self.cast_to(bound, Type::of(Base::Int8), Strictness::Explicit)
-                }
-                Base::Text if self.dialect == Dialect::Mysql => {
-                    self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)
-                }
-                Base::Json if self.dialect == Dialect::Mysql => {
-                    self.cast_to(bound, Type::of(Base::Double), Strictness::Comparison)
-                }
-                // Days and moments are numbers of their digits.
-                Base::Date | Base::Timestamp if self.dialect == Dialect::Mysql => self.as_digits(bound),
-                Base::Text if self.dialect == Dialect::Tarantool => {
-                    self.cast_to(bound, Type::of(Base::Number), Strictness::Explicit)
-                }
-                Base::Any | Base::Scalar => self.beside(bound, Type::of(Base::Number)),
-                _ if bound.ty.is_number() => Ok(bound),
-                _ => Err(self.no_operator(operation.sign(), bound.ty, other)),
-            }
-        };
-        let (a_type, b_type) = (a.ty, b.ty);
-        let (mut a, mut b) = (as_number(a, b_type)?, as_number(b, a_type)?);
-        for side in [&mut a, &mut b] {
-            // Bits are those of whole numbers.
-            if operation.is_of_bits() && self.dialect == Dialect::Mysql && !side.ty.is_integer() {
-                *side = self.cast_to(side.clone(), Type::of(Base::Integer), Strictness::Explicit)?;
-            }
-        }
-        let base = self.result_of(operation, a.ty, b.ty)?;
-        let ty = match (self.dialect, base) {
-            (Dialect::Mysql, Base::Decimal) => super::exact::result_of(operation, a.ty, b.ty),
-            _ => Type::of(base),
-        };
-        if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
-            && let Ok(value) = crate::arithmetic::calculate(operation, ty, manner, a, b)
-        {
-            return Ok(Bound::new(Expr::Const(value), ty));
-        }
-        Ok(Bound::new(Expr::Arithmetic(operation, ty, manner, Box::new(a.expr), Box::new(b.expr)), ty))
-    }
-
-    fn result_of(&self, operation: Arithmetic, a: Type, b: Type) -> Result<Base> {
-        let is_open = |ty: Type| matches!(ty.base, Base::Any | Base::Scalar | Base::Number);
-        if operation.is_of_bits() {
-            return Ok(match self.dialect {
-                Dialect::Tarantool => Base::Integer,
-                Dialect::Mysql => Base::Uint8,
-                Dialect::Postgres if a.is_integer() && b.is_integer() => a.common(b).map_or(Base::Int8, |ty| ty.base),
-                Dialect::Postgres => return Err(self.no_operator(operation.sign(), a, b)),
-            });
-        }
-        if is_open(a) || is_open(b) {
-            return Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Number });
-        }
-        if a.is_integer() && b.is_integer() {
-            return Ok(match self.dialect {
-                Dialect::Tarantool => Base::Integer,
-                Dialect::Mysql if operation == Arithmetic::Divide && !self.dialect.divides_whole() => Base::Decimal,
-                Dialect::Mysql if a.is_unsigned() || b.is_unsigned() && operation != Arithmetic::Remainder => {
-                    Base::Uint8
-                }
-                Dialect::Mysql => Base::Int8,
-                Dialect::Postgres => a.common(b).map_or(Base::Int8, |ty| ty.base),
-            });
-        }
-        if operation == Arithmetic::DivideWhole {
-            return Ok(if a.is_unsigned() || b.is_unsigned() { Base::Uint8 } else { Base::Int8 });
-        }
-        Ok(if a.base == Base::Double || b.base == Base::Double { Base::Double } else { Base::Decimal })
-    }
-
-    fn bind_like(
-        &self,
-        scope: &Scope<'_>,
-        text: &ast::Expr,
-        pattern: &ast::Expr,
-        escape: Option<&ast::Expr>,
-        ignores_case: bool,
-    ) -> Result<Expr> {
-        let as_text = |bound: Bound| match bound.ty.base {
-            Base::Text | Base::Any | Base::Scalar | Base::Bytes => Ok(bound.expr),
-            Base::Unknown => Ok(self.cast_to(bound, Type::TEXT, Strictness::Explicit)?.expr),
-            _ if self.dialect == Dialect::Mysql => Ok(self.cast_to(bound, Type::TEXT, Strictness::Explicit)?.expr),
-            _ if self.dialect == Dialect::Tarantool => {
-                let what = format!("Inconsistent types: expected string got {}", bound.ty.name(self.dialect));
-                Err(Error::new(Condition::TypeMismatch, what))
-            }
-            _ => Err(self.no_operator("~~", bound.ty, Type::of(Base::Unknown))),
-        };
-        let escape = match escape {
-            Some(ast::Expr::Value(value)) => match value.clone().value.into_string() {
-                Some(text) => text.chars().next(),
-                None => None,
-            },
-            Some(other) => return Err(Error::unsupported(format!("'ESCAPE {other}'"))),
-            None if self.dialect == Dialect::Tarantool => None,
-            None => Some('\\'),
-        };
-        let (mut text, mut pattern) = (self.bind(scope, text)?, self.bind(scope, pattern)?);
-        let mut ignores_case = ignores_case;
-        if self.dialect == Dialect::Mysql {
-            ignores_case &= !self.tells_case(&text, &pattern);
-            // `LIKE BINARY 'A%'`: as it is written.
-            for side in [&mut text, &mut pattern] {
-                if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..) | Expr::Const(_)) {
-                    ignores_case = false;
-                    let bytes = std::mem::replace(side, Bound::new(Expr::Const(Value::Null), Type::TEXT));
-                    *side = self.cast_to(bytes, Type::TEXT, Strictness::Explicit)?;
-                }
-            }
-        }
-        let collation = match self.dialect == Dialect::Mysql && ignores_case {
-            true => self.compared_by(&text, &pattern),
-            false => None,
-        };
-        let (text, pattern) = (as_text(text)?, as_text(pattern)?);
-        Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case, collation })))
-    }
-
-    fn bind_in(&self, scope: &Scope<'_>, expr: &ast::Expr, target: &ast::InTarget) -> Result<Expr> {
-        match target {
-            ast::InTarget::Subquery(query) => self.bind_among(scope, expr, query, Comparison::Equal, false),
-            ast::InTarget::List(list) => {
-                if let ast::Expr::Tuple(_) = expr {
-                    let mut parts = Vec::with_capacity(list.len());
-                    for item in list {
-                        let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (expr, item) else {
-                            return Err(Error::new(
-                                Condition::ColumnCount,
-                                "unequal number of entries in row expressions",
-                            ));
-                        };
-                        parts.push(self.compare_tuples(scope, Comparison::Equal, a, b)?.expr);
-                    }
-                    return Ok(Expr::Or(parts));
-                }
-                let mut value = self.bind(scope, expr)?;
-                let mut items = Vec::with_capacity(list.len());
-                let mut collation = None;
-                let mut bound = Vec::with_capacity(list.len() + 1);
-                bound.push(value.clone());
-                for item in list {
-                    bound.push(self.bind(scope, item)?);
-                }
-                // Numbers beside texts compare as numbers, and the texts as such.
-                let kind = |ty: Type| (ty.is_number() || ty.base == Base::Bool, ty.base == Base::Text);
-                let is_mixed = |item: &Bound| {
-                    item.ty.base != Base::Unknown
-                        && bound[1..]
-                            .iter()
-                            .any(|other| other.ty.base != Base::Unknown && kind(other.ty) != kind(item.ty))
-                };
-                if self.dialect == Dialect::Mysql && value.ty.base == Base::Text && bound[1..].iter().any(is_mixed) {
-                    let parts =
-                        bound.into_iter().skip(1).map(|item| self.compare(Comparison::Equal, value.clone(), item));
-                    return Ok(Expr::Or(parts.collect::<Result<_>>()?));
-                }
-                // All are compared alike in MySQL.
-                let of_all = (self.dialect == Dialect::Mysql).then(|| self.collation_of_values(&bound));
-                for item in bound.into_iter().skip(1) {
-                    collation = match &of_all {
-                        Some(of_all) => of_all.clone(),
-                        None => collation.or(self.compared_by(&value, &item)),
-                    };
-                    let (changed, item) = self.unify(value, item, "=")?;
-                    value = changed;
-                    items.push(item.expr);
-                }
-                Ok(Expr::In(Box::new(value.expr), items, collation))
-            }
-            other => Err(Error::unsupported(format!("'IN {other:?}'"))),
-        }
-    }
-
-    /// A value, or several, compared with the rows of a query.
-    fn bind_among(
-        &self,
-        scope: &Scope<'_>,
-        expr: &ast::Expr,
-        query: &ast::Query,
-        comparison: Comparison,
-        all: bool,
-    ) -> Result<Expr> {
-        let listed: Vec<&ast::Expr> = match expr {
-            ast::Expr::Tuple(parts) => parts.iter().collect(),
-            one => vec![one],
-        };
-        let mut values = Vec::with_capacity(listed.len());
-        for value in listed {
-            values.push(self.bind(scope, value)?);
-        }
-        let source = query.to_string();
-        let query = self.bind_query(query, Some(scope))?;
-        self.among(values, query, comparison, all, source)
-    }
-
-    fn bind_quantified(
-        &self,
-        scope: &Scope<'_>,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        all: bool,
-    ) -> Result<Bound> {
-        let comparison =
-            comparison_of(op).ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL")))?;
-        match right {
-            ast::Expr::Subquery(query) => Ok(boolean(self.bind_among(scope, left, query, comparison, all)?)),
-            ast::Expr::Nested(inner) => self.bind_quantified(scope, left, op, inner, all),
-            array => Ok(boolean(self.bind_among_elements(scope, left, array, comparison, all)?)),
-        }
-    }
-
-    fn subquery(
-        &self,
-        scope: &Scope<'_>,
-        query: &ast::Query,
-        asked: Asked,
-        columns: Option<usize>,
-    ) -> Result<(Expr, Type)> {
-        let source = query.to_string();
-        let query = self.bind_query(query, Some(scope))?;
-        if columns.is_some_and(|wanted| wanted != query.outputs.len()) {
-            return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
-        }
-        let ty = query.outputs.first().map_or(Type::UNKNOWN, |output| output.ty);
-        Ok((self.make_subquery(query, asked, source), ty))
-    }
-
-    /// `source`: the text of the rows, by which two of one query are known to be the same.
-    pub(super) fn make_subquery(&self, query: super::Query, asked: Asked, source: String) -> Expr {
-        let number = self.subqueries.get();
-        self.subqueries.set(number + 1);
-        let mut is_correlated = self.recursions.get() > 0;
-        query.plan.reads(&mut |_| is_correlated = true);
-        let outputs = query.outputs.iter().map(|output| output.slot).collect();
-        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated, source }))
     }
 
     fn bind_case(
@@ -1175,18 +724,6 @@ pub(super) fn not(expr: Expr) -> Bound {
 
 fn negate_if(is_negated: bool, expr: Expr) -> Bound {
     if is_negated { not(expr) } else { boolean(expr) }
-}
-
-fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
-    Some(match op {
-        BinaryOperator::Eq => Comparison::Equal,
-        BinaryOperator::NotEq => Comparison::NotEqual,
-        BinaryOperator::Lt => Comparison::Less,
-        BinaryOperator::LtEq => Comparison::LessOrEqual,
-        BinaryOperator::Gt => Comparison::Greater,
-        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
-        _ => return None,
-    })
 }
 
 /// An expression as it stands in a message.

@@ -168,6 +168,10 @@ impl Binder<'_> {
                 Base::Json => Ok(bound),
                 // Text that is none is refused when it is looked at, in words of the function.
                 _ if is_mysql => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+                base if !matches!(base, Base::Unknown | Base::Any | Base::Scalar) => {
+                    let what = format!("function {name}({}) does not exist", bound.ty);
+                    Err(Error::new(Condition::UndefinedFunction, what))
+                }
                 _ => self.cast_to(bound, Type::json(name.starts_with("jsonb")), Strictness::Explicit),
             }
         };

@@ -14,9 +14,11 @@ mod groups;
 mod json;
 mod moments;
 mod mysql;
+mod operators;
 mod origin;
 mod query;
 mod sets;
+mod subqueries;
 mod views;
 mod windows;
 mod write;
@@ -61,6 +63,8 @@ pub(crate) struct Binder<'a> {
     own: RefCell<Vec<Own>>,
     /// How many queries around this one build on themselves.
     recursions: Cell<usize>,
+    /// What is calculated of parameters depends on the types that they have.
+    pub(crate) calculates_with_params: Cell<bool>,
     /// INSERT IGNORE: what does not fit is made to.
     is_lenient: Cell<bool>,
     /// The query that is bound next is a side of a set operation.
@@ -201,6 +205,7 @@ impl<'a> Binder<'a> {
             names: RefCell::new(Vec::new()),
             own: RefCell::new(Vec::new()),
             recursions: Cell::new(0),
+            calculates_with_params: Cell::default(),
             is_lenient: Cell::new(false),
             is_operand: Cell::default(),
             keeps_digits: Cell::default(),

@@ -409,6 +409,27 @@ impl Binder<'_> {
     }
 }
 
+/// True for functions of text that make bytes of bytes.
+pub(super) fn keeps_bytes(name: &str) -> bool {
+    matches!(
+        name,
+        "concat"
+            | "concat_ws"
+            | "insert"
+            | "left"
+            | "lpad"
+            | "ltrim"
+            | "repeat"
+            | "replace"
+            | "reverse"
+            | "right"
+            | "rpad"
+            | "rtrim"
+            | "substring_index"
+            | "trim"
+    )
+}
+
 /// The function whose text tells letters apart by their case, but beside texts of columns.
 pub(super) const WEAK: &str = "json_unquote";
 

@@ -48,6 +48,8 @@ pub(crate) enum Change {
         implied: usize,
         /// A row may come several times, and is changed once.
         is_joined: bool,
+        /// UPDATE IGNORE: rows stay as they are that would break a rule.
+        passes_over: bool,
         /// Rows of other tables that are changed with it.
         others: Vec<OtherUpdate>,
     },
@@ -562,6 +564,12 @@ impl Binder<'_> {
 
     /// UPDATE. Errors: names and types that do not fit.
     pub(crate) fn bind_update(&self, update: &ast::Update) -> Result<Write> {
+        let passes_over = match &update.or {
+            None | Some(ast::SqliteOnConflict::Abort) => false,
+            Some(ast::SqliteOnConflict::Ignore) => true,
+            Some(other) => return Err(Error::unsupported(format!("UPDATE OR {other}"))),
+        };
+        self.is_lenient.set(passes_over);
         let more: &[ast::TableWithJoins] = match &update.from {
             None => &[],
             Some(ast::UpdateTableFromKind::BeforeSet(from) | ast::UpdateTableFromKind::AfterSet(from)) => from,
@@ -615,7 +623,8 @@ impl Binder<'_> {
             implied,
         });
         let others = others.collect();
-        Ok(Write { table, change: Change::Update { source, row, sets, implied, is_joined, others }, returning })
+        let change = Change::Update { source, row, sets, implied, is_joined, passes_over, others };
+        Ok(Write { table, change, returning })
     }
 
     /// The tables whose columns are set, and what is set of each. Errors: a column that none has, or several.
@@ -799,6 +808,7 @@ impl Write {
         }
         match &self.change {
             Change::Insert { is_single, on_conflict, .. } => *is_single && matches!(on_conflict, OnConflict::Refuse),
+            Change::Update { passes_over: true, .. } => false,
             Change::Update { source, sets, .. } => {
                 let key = self.table.primary_key();
                 let keeps_key = !sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));

@@ -405,15 +405,13 @@ impl Ddl<'_> {
         if_not_exists: bool,
         position: Option<&ast::MySQLColumnPosition>,
     ) -> Result<()> {
+        let name = self.dialect.fold(&column.name);
+        // Whatever else is said of it.
+        if table.column(self.dialect, &name).is_some() {
+            return if if_not_exists { Ok(()) } else { Err(column_is_there(table, &name)) };
+        }
         let mut declared = Declared::default();
         let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        if table.column(self.dialect, &column.name).is_some() {
-            if if_not_exists {
-                return Ok(());
-            }
-            let what = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
-            return Err(Error::new(Condition::DuplicateColumn, what));
-        }
         let is_plain = !keys.is_primary && !keys.is_unique && !keys.is_generated && column.default.is_none();
         if !is_plain || !column.is_nullable || position.is_some() {
             return self.add_column_with(table, (column, keys), &declared, position);
@@ -428,4 +426,9 @@ impl Ddl<'_> {
             false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
         }
     }
+}
+
+fn column_is_there(table: &Table, name: &str) -> Error {
+    let what = format!("column \"{name}\" of relation \"{}\" already exists", table.name);
+    Error::new(Condition::DuplicateColumn, what)
 }

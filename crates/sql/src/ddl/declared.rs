@@ -78,11 +78,18 @@ impl Ddl<'_> {
     pub(super) fn set_primary(&self, table: &str, primary: &mut Option<NewIndex>, index: NewIndex) -> Result<()> {
         match primary.replace(index) {
             None => Ok(()),
-            Some(_) => {
-                let what = format!("Failed to create space '{table}': primary key has been already declared");
-                Err(Error::new(Condition::InvalidTable, what))
-            }
+            Some(_) => Err(self.second_primary(table)),
         }
+    }
+
+    /// A table has one primary key.
+    pub(super) fn second_primary(&self, table: &str) -> Error {
+        let what = match self.dialect {
+            Dialect::Tarantool => format!("Failed to create space '{table}': primary key has been already declared"),
+            Dialect::Mysql => "Multiple primary key defined".to_string(),
+            Dialect::Postgres => format!("multiple primary keys for table \"{table}\" are not allowed"),
+        };
+        Error::new(Condition::InvalidTable, what)
     }
 
     pub(super) fn new_column(

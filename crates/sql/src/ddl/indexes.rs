@@ -137,8 +137,7 @@ impl Ddl<'_> {
         let Some(primary) = primary else { return Ok(()) };
         let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
         let Some(hidden) = hidden else {
-            let what = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
-            return Err(Error::new(Condition::InvalidTable, what));
+            return Err(self.second_primary(&table.name));
         };
         let is_long = table.row_count() > AT_ONCE_MAX && table.space.rows.memory().is_some();
         // An index says, too, whether a column of its may be null: with such a one all is made anew.

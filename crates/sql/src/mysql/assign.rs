@@ -1,6 +1,6 @@
 //! Values on their way into columns: what MySQL refuses where it is strict, and what it makes of them where it is not.
 
-use crate::cast::{Strictness, cast};
+use crate::cast::{Strictness, cast, leading_double};
 use crate::dialect::Dialect;
 use crate::error::{Body, Condition, Error, Result};
 use crate::expr::Expr;
@@ -128,6 +128,17 @@ pub(crate) fn is_strict(session: Option<&Session>) -> bool {
     session.changed_to("sql_mode").is_none_or(|modes| modes.contains("STRICT_") || modes.contains("TRADITIONAL"))
 }
 
+/// True if the session wants 0 kept as the day that is none: `0000-00-00`.
+fn takes_no_day(session: Option<&Session>) -> bool {
+    let modes = session.filter(|session| session.is_mysql).and_then(|session| session.changed_to("sql_mode"));
+    modes.is_some_and(|modes| !modes.contains("NO_ZERO_DATE") && !modes.contains("TRADITIONAL"))
+}
+
+/// True for the number 0.
+fn is_nothing(value: &Value) -> bool {
+    !matches!(value, Value::Text(_)) && value.as_double() == Some(0.0)
+}
+
 /// Notes a warning of the statement.
 pub(crate) fn warn(session: Option<&Session>, condition: Condition, message: String) {
     if let Some(session) = session {
@@ -144,6 +155,9 @@ impl Assigned {
         let value = self.value.eval(run)?;
         match self.taken(&value) {
             Ok(value) => Ok(value),
+            Err(_) if self.to.is_moment() && is_nothing(&value) && takes_no_day(run.session.as_deref()) => {
+                Ok(implicit(self.to))
+            }
             Err(error) => {
                 let error = self.named(error, &value);
                 let is_lenient = self.is_lenient || !is_strict(run.session.as_deref());
@@ -180,8 +194,13 @@ impl Assigned {
             }
             return Err(Error::new(Condition::TypeMismatch, ""));
         }
-        let taken = cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
-        Ok(taken)
+        if self.to.base == Base::Double
+            && let Value::Text(text) = value
+            && leading_double(text).is_infinite()
+        {
+            return Err(Error::new(Condition::NumericOutOfRange, ""));
+        }
+        cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)
     }
 
     /// The error in MySQL's words.
@@ -259,6 +278,12 @@ pub(crate) fn implicit(ty: Type) -> Value {
         }
         _ => Value::text(""),
     }
+}
+
+/// The same, of a column: the first word of those that it allows.
+pub(crate) fn implicit_of(column: &crate::table::Column) -> Value {
+    let choices = column.declared.as_deref().and_then(Choices::of);
+    choices.map_or_else(|| implicit(column.ty), |choices| choices.first())
 }
 
 #[cfg(test)]

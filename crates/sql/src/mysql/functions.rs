@@ -569,6 +569,18 @@ functions! {
         day * 1_000_000 + parts.clock / 3600 * 10_000 + parts.clock / 60 % 60 * 100 + parts.clock % 60
     });
 
+    // Bytes as text of as many characters, for functions that count them, and back.
+    "characters_of_bytes" (1, 1) TEXT, true, false => |_, a| {
+        let characters = |bytes: &[u8]| Value::text(bytes.iter().map(|byte| char::from(*byte)).collect::<String>());
+        Ok(match &a[0] {
+            Value::Bytes(bytes) => characters(bytes),
+            value => characters(text(value).as_bytes()),
+        })
+    };
+    "bytes_of_characters" (1, 1) Returns::Type(Base::Bytes), true, false => |_, a| {
+        Ok(Value::Bytes(text(&a[0]).chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect()))
+    };
+
     // Numbers.
     "with_scale" (2, 2) Returns::First, true, false => |_, a| {
         let scale = integer(&a[1]).clamp(0, 38) as i32;

@@ -17,7 +17,7 @@ mod load;
 pub(crate) mod moments;
 pub(crate) mod schema;
 pub(crate) mod statements;
-mod text;
+pub(crate) mod text;
 pub(crate) mod variables;
 
 pub(crate) use statements::{Said, own};

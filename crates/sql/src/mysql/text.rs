@@ -108,6 +108,56 @@ fn literal_end(bytes: &[u8], at: usize, quote: u8) -> usize {
     bytes.len()
 }
 
+/// A statement of a session with `ANSI_QUOTES`, where `"a"` is a name, as one that has the same meaning without: `` `a` ``.
+pub(crate) fn with_quoted_names(text: &str) -> Cow<'_, str> {
+    if !text.contains('"') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    // Up to where it is in `out`.
+    let (mut done, mut at) = (0, 0);
+    while at < bytes.len() {
+        at = match bytes[at] {
+            b'"' => {
+                out.push_str(&text[done..at]);
+                let (name, end) = quoted_name(text, at);
+                out.push('`');
+                out.push_str(&name.replace('`', "``"));
+                out.push('`');
+                done = end;
+                end
+            }
+            quote @ (b'\'' | b'`') => literal_end(bytes, at, quote),
+            b'#' => line_end(bytes, at),
+            b'-' if bytes[at..].starts_with(b"--") && bytes.get(at + 2).is_none_or(u8::is_ascii_whitespace) => {
+                line_end(bytes, at)
+            }
+            // What stands in `/*! */` is a part of the statement.
+            b'/' if bytes[at..].starts_with(b"/*") && bytes.get(at + 2) != Some(&b'!') => {
+                let end = bytes[at + 2..].windows(2).position(|pair| pair == b"*/");
+                end.map_or(bytes.len(), |end| at + end + 4)
+            }
+            _ => at + 1,
+        };
+    }
+    out.push_str(&text[done..]);
+    Cow::Owned(out)
+}
+
+/// The name between the quotes that begin at `at`, and where the text goes on.
+fn quoted_name(text: &str, at: usize) -> (String, usize) {
+    let mut name = String::new();
+    let mut chars = text[at + 1..].char_indices().peekable();
+    while let Some((place, c)) = chars.next() {
+        match c {
+            '"' if chars.next_if(|(_, next)| *next == '"').is_none() => return (name, at + place + 2),
+            c => name.push(c),
+        }
+    }
+    (name, text.len())
+}
+
 /// The bytes that a literal means.
 fn unescaped(body: &[u8], quote: u8) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
@@ -157,7 +207,27 @@ mod tests {
         assert!(statements(b"select \xff").is_err());
     }
 
+    #[test]
+    fn names_are_quoted_in_one_way() {
+        for (text, wanted) in [
+            ("select 1", "select 1"),
+            ("select \"a\" from \"t\"", "select `a` from `t`"),
+            ("select '\"', `\"`, \"a\"\"b`c\" # \"", "select '\"', `\"`, `a\"b``c` # \""),
+            ("/* \" */ select /*! \"ä\" */ -- \"", "/* \" */ select /*! `ä` */ -- \""),
+            ("select \"never ends", "select `never ends`"),
+            ("select '\\'\"', \"\\\"", "select '\\'\"', `\\`"),
+        ] {
+            assert_eq!(with_quoted_names(text), wanted);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn names_are_quoted_once(text in "[\"'`\\\\a/*#! äö-]{0,40}") {
+            let once = with_quoted_names(&text);
+            assert_eq!(with_quoted_names(&once), once);
+        }
+
         #[test]
         fn any_bytes_are_cut_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = statements(&bytes);

@@ -346,7 +346,14 @@ fn checked_text(name: &str, value: &Value, shown: String) -> std::result::Result
             None => {
                 let modes =
                     shown.split(',').map(|mode| mode.trim().to_ascii_uppercase()).filter(|mode| !mode.is_empty());
-                let modes: Vec<String> = modes.collect();
+                let mut modes: Vec<String> = modes.collect();
+                // Some stand for others, too.
+                if let Some(at) = modes.iter().position(|mode| mode == "ANSI") {
+                    let others = ["REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE"];
+                    let others = others.map(str::to_string).into_iter().filter(|other| !modes.contains(other));
+                    let others: Vec<String> = others.collect();
+                    modes.splice(at..at, others);
+                }
                 match modes.iter().find(|mode| !MODES.contains(&mode.as_str())) {
                     Some(unknown) => Err(unknown.clone()),
                     None => Ok(modes.join(",")),
@@ -432,6 +439,12 @@ mod tests {
         assert!(matches!(value_of(Some(&session), "@@session.autocommit"), Ok(Value::Int(0))));
         set(&session, "@@sql_mode", Value::text("ansi_quotes, NO_ZERO_DATE")).unwrap();
         assert_eq!(value_of(Some(&session), "sql_mode").unwrap().as_text(), Some("ANSI_QUOTES,NO_ZERO_DATE"));
+        assert_eq!(session.respelled("select \"a\""), "select `a`");
+        set(&session, "sql_mode", Value::text("ANSI,NO_ZERO_DATE")).unwrap();
+        let modes = "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ANSI,NO_ZERO_DATE";
+        assert_eq!(value_of(Some(&session), "sql_mode").unwrap().as_text(), Some(modes));
+        set(&session, "sql_mode", Value::text("")).unwrap();
+        assert_eq!(session.respelled("select \"a\""), "select \"a\"");
         set(&session, "tx_isolation", Value::text("serializable")).unwrap();
         assert_eq!(value_of(Some(&session), "transaction_isolation").unwrap().as_text(), Some("SERIALIZABLE"));
         set(&session, "@a", Value::Int(5)).unwrap();
