@@ -172,3 +172,23 @@ fn parameters_by_name_and_by_place_have_one_count_and_settings_are_the_sessions(
     assert!(lines[5].contains("sql_full_metadata") && lines[6] == "Session setting none doesn't exist", "{said}");
     assert!(lines[7].contains("one literal"), "{said}");
 }
+
+/// Over the wire a null says that the expression of a column is its name.
+#[test]
+fn full_metadata_is_read_by_net_box_as_box_execute_shows_it() {
+    let said = answers(
+        "box.cfg{listen = 'unix/:./listener'}
+         box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
+         run('CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a TEXT COLLATE \"unicode_ci\")')
+         local other = require('net.box').connect('unix/:./listener')
+         local function show(column)
+             return table.concat({column.name, column.span, tostring(column.collation), tostring(column.is_nullable), tostring(column.is_autoincrement)}, ' ')
+         end
+         for _, execute in ipairs({box.execute, function(text) return other:execute(text) end}) do
+             execute('SET SESSION \"sql_full_metadata\" = true')
+             for _, column in ipairs(execute('SELECT *, id  +1 FROM t').metadata) do print(show(column)) end
+         end",
+    );
+    let wanted = ["ID ID nil false true", "A A unicode_ci true nil", "COLUMN_1 id  +1 nil nil nil"];
+    assert_eq!(said.lines().collect::<Vec<_>>(), [wanted, wanted].concat(), "{said}");
+}

@@ -1,7 +1,7 @@
 //! Settings of a session: the rows of `_session_settings`, computed, one for each setting by its name.
 //!
-//! They exist so that programs written for Tarantool find them; what they set concerns SQL, which is not there yet, and errors, which are always
-//! sent with their stack to those who ask for it.
+//! They exist so that programs written for Tarantool find them. `sql_full_metadata` and `sql_full_column_names` say what metadata of statements has; the
+//! others change nothing, and errors are always sent with their stack to those who ask for it.
 
 use crate::catalog::Space;
 use crate::database::Database;
@@ -71,6 +71,14 @@ fn understood(row: &[u8], name: &str, before: Setting) -> Result<Setting> {
         },
         (Setting::Flag(_), _) => Err(wrong("boolean")),
         (Setting::Engine(_), _) => Err(wrong("string")),
+    }
+}
+
+impl Session {
+    /// True if a setting of that name is on.
+    pub fn has_setting(&self, name: &str) -> bool {
+        let at = SETTINGS.iter().position(|(known, _)| *known == name);
+        at.is_some_and(|at| self.settings.borrow()[at] == Setting::Flag(true))
     }
 }
 

@@ -369,6 +369,7 @@ fn join_names(tokens: &mut Vec<TokenWithSpan>) {
                     && matches!(&token.token, Token::Word(word) if word.quote_style.is_none()) =>
             {
                 last.token = Token::Placeholder(format!(":{}", token.token));
+                last.span.end = token.span.end;
             }
             _ => joined.push(token),
         }

@@ -211,6 +211,10 @@ impl Binder<'_> {
             // Its letters are told apart by their case.
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql && name == super::mysql::WEAK => None,
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
+            // Another spelling of its first argument.
+            Returns::Type(Base::Text) if self.dialect == Dialect::Tarantool && keeps_collation(name) => {
+                arguments.first().and_then(|text| text.collation.clone())
+            }
             Returns::Type(_) | Returns::ArrayOf(_) => None,
             _ => self.collation_of_values(&arguments),
         };
@@ -285,4 +289,9 @@ impl Binder<'_> {
         calls.push(call);
         Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
     }
+}
+
+/// True for functions of Tarantool whose result has the collation of their first argument.
+pub(crate) fn keeps_collation(name: &str) -> bool {
+    matches!(name, "upper" | "lower" | "trim" | "replace" | "substr")
 }
