@@ -165,12 +165,17 @@ fn parameters_by_name_and_by_place_have_one_count_and_settings_are_the_sessions(
          print(run('SET SESSION \"sql_full_metadata\" = true'), box.session.settings.sql_full_metadata)
          print(run('SET SESSION \"sql_full_metadata\" = 1'))
          print(run('SET SESSION \"none\" = true'))
-         print(run('SET SESSION \"sql_full_metadata\" = 1 + 1'))",
+         print(run('SET SESSION \"sql_full_metadata\" = 1 + 1'))
+         run('CREATE TABLE d (id INT PRIMARY KEY)')
+         run(\"CREATE TABLE m (id INT PRIMARY KEY) WITH (engine = 'memtx')\")
+         print(box.space.D.engine, box.space.M.engine)
+         print(run('SET SESSION \"sql_seq_scan\" = false'), run('SELECT m.id FROM SEQSCAN m JOIN SEQSCAN d ON m.id = d.id'))",
     );
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..5], ["[[1,2,3,2]]", "[[1,2]]", "[[\":a\",1]]", "1\tvinyl", "1\ttrue"], "{said}");
     assert!(lines[5].contains("sql_full_metadata") && lines[6] == "Session setting none doesn't exist", "{said}");
     assert!(lines[7].contains("one literal"), "{said}");
+    assert_eq!(lines[8..], ["vinyl\tmemtx", "1\t[]"], "{said}");
 }
 
 /// Over the wire a null says that the expression of a column is its name.

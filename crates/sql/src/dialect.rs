@@ -446,6 +446,7 @@ impl Dialect {
             }
             Dialect::Tarantool => {
                 join_names(&mut tokens);
+                crate::respell::whole_spaces(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
         }
