@@ -359,6 +359,7 @@ fn apply(call: &Call<'_>, name: &str, value: &str) {
             shared.tracked_keys_max.set(usize::try_from(unsigned).unwrap_or(usize::MAX));
             tracking::shrink(shared);
         }
+        "acllog-max-len" => shared.refusals.borrow_mut().keep(unsigned),
         "slowlog-log-slower-than" => {
             shared.stats.slow_us.set(number);
             attention::measure(shared);

@@ -178,6 +178,10 @@ pub(super) struct Shared {
     /// `DEBUG SET-DISABLE-DENY-SCRIPTS`: scripts may run what they may not.
     pub(super) allows_denied: Cell<bool>,
     pub(super) stats: super::measure::Stats,
+    /// Rules of users.
+    pub(super) allowed: RefCell<super::allowed::Allowed>,
+    /// What they have refused.
+    pub(super) refusals: RefCell<super::refusals::Refusals>,
     /// Changes of keys since the last `SAVE`.
     pub(super) changes: Cell<u64>,
     /// All commands are measured.
