@@ -49,6 +49,7 @@ mod strings;
 mod table;
 mod tracking;
 mod transactions;
+mod uses;
 
 use crate::connection::Connection;
 use crate::door::{AnyDoor, Door, Split};
