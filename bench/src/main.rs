@@ -94,6 +94,9 @@ enum Command {
         /// The server's process, to take its processor time
         #[arg(long)]
         pid: Option<u32>,
+        /// Connect by TLS, to a listener with `transport=ssl`; its certificate is not looked at
+        #[arg(long)]
+        tls: bool,
     },
     /// Clients that connect, log in, ask once and go, in a loop
     Connect {
@@ -315,6 +318,7 @@ impl Rows {
             requests: 0,
             seed: 1,
             pid: None,
+            is_sealed: false,
         }
     }
 }
@@ -387,7 +391,7 @@ fn run(cli: Cli) -> Result<(), String> {
         Command::Inventory { connect: address, work, survive } => {
             inventory(&work, &inventory::Settings { address, clients: work.clients, survive }, is_json)
         }
-        Command::Load { connect, operation, connections, in_flight, rows, requests, seed, pid } => {
+        Command::Load { connect, operation, connections, in_flight, rows, requests, seed, pid, tls } => {
             let settings = plain::Settings {
                 kind: operation,
                 connections: usize::from(connections),
@@ -395,6 +399,7 @@ fn run(cli: Cli) -> Result<(), String> {
                 requests,
                 seed,
                 pid,
+                is_sealed: tls,
                 ..rows.load(connect)
             };
             load(&settings, is_json)

@@ -4,6 +4,7 @@ use crate::report;
 use hdrhistogram::Histogram;
 use load::Value;
 use load::{Client, ClientError, Door, Drive, End, Flow, Keys, Latencies, Pace, Row, Share, Template, drive, process};
+use runtime::tls::{Connector, Parameters};
 use serde_json::json;
 
 /// Connections and window of a fill.
@@ -36,6 +37,16 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// The server's process, if its processor time is wanted.
     pub(crate) pid: Option<u32>,
+    /// Connections are by TLS.
+    pub(crate) is_sealed: bool,
+}
+
+impl Settings {
+    /// What connections by TLS are made with. The server's certificate is not looked at: it is the server that is measured.
+    fn connector(&self) -> Result<Option<Connector>, String> {
+        let connector = self.is_sealed.then(|| Parameters::default().connector());
+        connector.transpose().map_err(|error| error.to_string())
+    }
 }
 
 /// What came of it.
@@ -106,7 +117,8 @@ fn is_filled(last_row: Option<&Value>, settings: &Settings) -> bool {
 /// Sees to it that the space holds keys 0..rows: empties and fills it if it does not. True if it had to.
 pub(crate) fn fill(settings: &Settings, is_quiet: bool) -> Result<bool, String> {
     let failed = |error: ClientError| format!("filling the space `bench`: {error}");
-    let mut client = Client::connect(&settings.address, None).map_err(failed)?;
+    let connector = settings.connector()?;
+    let mut client = Client::connect_by(&settings.address, connector.as_ref(), None).map_err(failed)?;
     let space = client.space_id("bench").map_err(failed)?;
     if is_filled(client.last_row(space).map_err(failed)?.as_ref(), settings) {
         return Ok(false);
@@ -116,19 +128,23 @@ pub(crate) fn fill(settings: &Settings, is_quiet: bool) -> Result<bool, String> 
     let settings = Settings { kind: Kind::Replace, connections: FILL.0, in_flight: FILL.1, ..settings.clone() };
     report::with_progress("filling", count, is_quiet, |done| {
         let flow = flow(&settings, space, Keys::Sequential { next: 0, count: settings.rows }, count);
-        drive(&[flow], Drive { done: Some(done), ..Drive::default() }).map(|_| true).map_err(failed)
+        drive(&[flow], Drive { done: Some(done), connector: connector.clone(), ..Drive::default() })
+            .map(|_| true)
+            .map_err(failed)
     })
 }
 
 /// Runs a load over a filled space.
 pub(crate) fn run(settings: &Settings, is_quiet: bool) -> Result<Outcome, String> {
     let failed = |error: ClientError| error.to_string();
-    let space = Client::connect(&settings.address, None).and_then(|mut client| client.space_id("bench"));
+    let connector = settings.connector()?;
+    let space =
+        Client::connect_by(&settings.address, connector.as_ref(), None).and_then(|mut client| client.space_id("bench"));
     let flow = flow(settings, space.map_err(failed)?, Keys::uniform(settings.rows, settings.seed), settings.requests);
     let cpu_seconds = || settings.pid.map(process::cpu_seconds).transpose();
     let before = cpu_seconds()?;
     let outcomes = report::with_progress("requests", settings.requests, is_quiet, |done| {
-        drive(&[flow], Drive { done: Some(done), ..Drive::default() }).map_err(failed)
+        drive(&[flow], Drive { done: Some(done), connector: connector.clone(), ..Drive::default() }).map_err(failed)
     })?;
     let outcome = outcomes.into_iter().next().expect("one flow has one outcome");
     let server_us = before.zip(cpu_seconds()?).map(|(before, after)| (after - before) * 1e6 / outcome.responses as f64);
@@ -151,6 +167,7 @@ mod tests {
             requests: 1,
             seed: 1,
             pid: None,
+            is_sealed: false,
         };
         let row = |key: i128, text: &str| Value::Array(vec![Value::Int(65_536 + key), Value::Str(text.into())]);
         assert!(is_filled(Some(&row(9, "x")), &settings));

@@ -36,31 +36,25 @@ HELPERS = ["pytest==9.2.0", "pyyaml==6.0.3", "python-dateutil", "pytz", "dbapi-c
 SUITE_MAX_S = 1200
 # Packages of go-tarantool, in the order of `go test ./...`. Each is a process of its own: a panic ends the package only.
 GO_PACKAGES = [".", "./arrow", "./box", "./crud", "./datetime", "./decimal", "./pool", "./queue", "./settings", "./test_helpers", "./uuid"]
-# A test of SQL that is refused panics in go-tarantool and takes the rest of its package along.
-GO_SQL = "SQL|Prepared|Execute|ExampleConnection_Do_failure|Example_sqlFullColumnNames"
 
-SQL = "needs SQL"
 REPLICATION = "needs replication"
 VERSION = "expects that a server of version 2.11 has no feature of 3.0; this one announces what works"
 # Tests that pass on Tarantool 2.6 or ask for what a later version has, and fail here for a reason that is known: pattern and reason.
 EXPECTED = {
     "go-tarantool": [
         (r"/(queue|crud)/as a whole", "needs the rock of that name"),
-        (GO_SQL + "|/TestClientRequestObjects$", SQL),
+        (r"/settings/TestSQLRecursiveTriggersSetting$", "needs triggers of SQL"),
+        (r"/settings/TestSQLReverseUnorderedSelectsSetting$", "that setting is kept and changes nothing"),
         (r"/pool/TestConn_no_execute_unsupported$", VERSION),
         (r"/pool/TestConnectionHandler", "depends on the time: on a busy machine it fails against Tarantool, too"),
     ],
     "asynctnt": [
-        (r"test_op_sql_|through_sql", SQL),
         (r"err_loading|waiting_for_spaces_no_reconnect", REPLICATION + ": the server waits for a replica that does not exist"),
         (r"test__features$", VERSION),
         (r"test__push_read_all_error", "a stop lets requests under way end, and sends what they push"),
         (r"test__select_all_by_hash_index", "the order of a HASH index is another one"),
     ],
-    "tarantool-python": [
-        (r"test_dbapi|test_execute|test_12_execute|varbinary_decode|test_custom_unpacker|test_08_schema_fetch_disable", SQL),
-        (r"test_11_foreign_key", "foreign keys are absent"),
-    ],
+    "tarantool-python": [],
 }
 
 
@@ -171,13 +165,12 @@ def run_python(name, suite, python, environment, test_filter):
         return results
 
 
-def run_go(suite, environment, test_filter, with_sql):
+def run_go(suite, environment, test_filter):
     """Runs the packages of go-tarantool, each for itself. Returns outcome and text by test."""
     results = {}
     for package in GO_PACKAGES:
         command = ["go", "test", "-json", "-count=1", "-p", "1"]
         command += ["-run", test_filter] if test_filter else []
-        command += [] if with_sql else ["-skip", GO_SQL]
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             run_group([*command, package], dict(environment, GOFLAGS="-mod=mod"), suite, output)
             output.seek(0)
@@ -207,7 +200,7 @@ def run_suite(name, server, directory, python, options):
         environment.pop("TARANTOOL_BIN", None)
         begun = time.monotonic()
         if name == "go-tarantool":
-            results = run_go(fetch_go(directory), environment, options.filter, options.sql)
+            results = run_go(fetch_go(directory), environment, options.filter)
         else:
             results = run_python(name, fetch_archive(directory, python, name), python, environment, options.filter)
     say(f"{name} against {server}: {counts(results)} in {time.monotonic() - begun:.0f} s")
@@ -231,7 +224,6 @@ def main():
     parser.add_argument("--against", help="another one, to compare with")
     parser.add_argument("--only", action="append", choices=["go-tarantool", *ARCHIVES], help="this suite (may be repeated)")
     parser.add_argument("--filter", help="only tests whose names match, in the words of `go test -run` or `pytest -k`")
-    parser.add_argument("--sql", action="store_true", help="the tests of go-tarantool that need SQL, too: what is refused ends its package")
     parser.add_argument("--json", action="store_true", help="the outcome of every test as JSON instead of the summary")
     options = parser.parse_args()
     directory = clients_dir()

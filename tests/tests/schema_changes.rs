@@ -108,6 +108,13 @@ fn others_wait_to_write_and_to_change_the_schema() {
     let kinds: String = other.until_ready().iter().map(|(kind, _)| char::from(*kind)).collect();
     assert_eq!(kinds, "CZ");
     assert_eq!(db.ask("select id from t where v > 2 order by v"), "3; 4; SELECT 2");
+    // Who was refused keeps nobody from changing the schema.
+    assert_eq!(
+        other.ask("begin; savepoint s; create table t (id int)"),
+        "BEGIN; SAVEPOINT; 42P07: relation \"t\" already exists"
+    );
+    assert_eq!(db.ask("create table u (id int primary key)"), "CREATE TABLE");
+    assert_eq!(other.ask("rollback"), "ROLLBACK");
     // A circle is found.
     assert_eq!(db.ask("begin; alter table t add column w int"), "BEGIN; ALTER TABLE");
     assert_eq!(other.ask("begin; insert into beside values (2)"), "BEGIN; INSERT 0 1");

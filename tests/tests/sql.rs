@@ -165,10 +165,35 @@ fn parameters_by_name_and_by_place_have_one_count_and_settings_are_the_sessions(
          print(run('SET SESSION \"sql_full_metadata\" = true'), box.session.settings.sql_full_metadata)
          print(run('SET SESSION \"sql_full_metadata\" = 1'))
          print(run('SET SESSION \"none\" = true'))
-         print(run('SET SESSION \"sql_full_metadata\" = 1 + 1'))",
+         print(run('SET SESSION \"sql_full_metadata\" = 1 + 1'))
+         run('CREATE TABLE d (id INT PRIMARY KEY)')
+         run(\"CREATE TABLE m (id INT PRIMARY KEY) WITH (engine = 'memtx')\")
+         print(box.space.D.engine, box.space.M.engine)
+         print(run('SET SESSION \"sql_seq_scan\" = false'), run('SELECT m.id FROM SEQSCAN m JOIN SEQSCAN d ON m.id = d.id'))",
     );
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..5], ["[[1,2,3,2]]", "[[1,2]]", "[[\":a\",1]]", "1\tvinyl", "1\ttrue"], "{said}");
     assert!(lines[5].contains("sql_full_metadata") && lines[6] == "Session setting none doesn't exist", "{said}");
     assert!(lines[7].contains("one literal"), "{said}");
+    assert_eq!(lines[8..], ["vinyl\tmemtx", "1\t[]"], "{said}");
+}
+
+/// Over the wire a null says that the expression of a column is its name.
+#[test]
+fn full_metadata_is_read_by_net_box_as_box_execute_shows_it() {
+    let said = answers(
+        "box.cfg{listen = 'unix/:./listener'}
+         box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
+         run('CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a TEXT COLLATE \"unicode_ci\")')
+         local other = require('net.box').connect('unix/:./listener')
+         local function show(column)
+             return table.concat({column.name, column.span, tostring(column.collation), tostring(column.is_nullable), tostring(column.is_autoincrement)}, ' ')
+         end
+         for _, execute in ipairs({box.execute, function(text) return other:execute(text) end}) do
+             execute('SET SESSION \"sql_full_metadata\" = true')
+             for _, column in ipairs(execute('SELECT *, id  +1 FROM t').metadata) do print(show(column)) end
+         end",
+    );
+    let wanted = ["ID ID nil false true", "A A unicode_ci true nil", "COLUMN_1 id  +1 nil nil nil"];
+    assert_eq!(said.lines().collect::<Vec<_>>(), [wanted, wanted].concat(), "{said}");
 }

@@ -40,7 +40,7 @@ const WAITING_MAX: usize = 10_000;
 const NAMED_MAX: usize = 8;
 
 /// A row: its space, and its primary key as ordered bytes.
-type RowKey = (SpaceId, Rc<[u8]>);
+pub(crate) type RowKey = (SpaceId, Rc<[u8]>);
 
 /// Who waits for a row.
 struct Waiter {
@@ -590,6 +590,14 @@ impl Database {
 }
 
 impl Held {
+    /// Gives one of the rows to whoever waits for it.
+    pub(crate) fn let_go(&mut self, row: &RowKey) {
+        if let Some(at) = self.rows.iter().position(|held| held == row) {
+            let row = self.rows.swap_remove(at);
+            self.locks.release(&row);
+        }
+    }
+
     /// Takes over what another one of the same owner holds.
     pub(crate) fn join(&mut self, mut other: Held) {
         debug_assert_eq!(self.owner, other.owner, "locks stay with their owner");

@@ -237,6 +237,13 @@ impl Database {
         self.lock_key(context, &schema, schema_key(), "of everything", timeout_ns)
     }
 
+    /// Gives the schema free again, unless the open transaction has changed it: for a statement that was refused.
+    pub fn unlock_schema(&self, context: &Context) {
+        if let Some(txn) = context.txn.borrow_mut().as_mut().filter(|txn| txn.system_statements() == 0) {
+            txn.let_go(&schema_key());
+        }
+    }
+
     /// A statement about a system space changes the schema, or the space that its row names: if another transaction has changed it and is not over,
     /// waits for its end. What is returned keeps it for the statement; a transaction keeps it until its end.
     pub(crate) fn wait_for_schema(

@@ -284,6 +284,11 @@ impl Context {
         self.trusts_rows.replace(trusts)
     }
 
+    /// True if the open transaction has changed the schema.
+    pub fn has_changed_schema(&self) -> bool {
+        self.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements() > 0)
+    }
+
     /// Has statements wait for a lock for so long, unless they say themselves how long; without, as the configuration says.
     pub fn set_lock_timeout(&self, ns: Option<u64>) {
         self.lock_timeout_ns.set(ns);

@@ -1,7 +1,7 @@
 //! Settings of a session: the rows of `_session_settings`, computed, one for each setting by its name.
 //!
-//! They exist so that programs written for Tarantool find them; what they set concerns SQL, which is not there yet, and errors, which are always
-//! sent with their stack to those who ask for it.
+//! They exist so that programs written for Tarantool find them. `sql_full_metadata` and `sql_full_column_names` say what metadata of statements has, and
+//! `sql_default_engine` where tables are; the others change nothing, and errors are always sent with their stack to those who ask for it.
 
 use crate::catalog::Space;
 use crate::database::Database;
@@ -22,7 +22,7 @@ pub(crate) enum Setting {
 }
 
 /// Names, in their order, and what each is at the beginning of a session.
-const SETTINGS: [(&str, Setting); 10] = [
+const SETTINGS: [(&str, Setting); 11] = [
     ("error_marshaling_enabled", Setting::Flag(false)),
     ("sql_default_engine", Setting::Engine("memtx")),
     ("sql_defer_foreign_keys", Setting::Flag(false)),
@@ -32,6 +32,8 @@ const SETTINGS: [(&str, Setting); 10] = [
     ("sql_recursive_triggers", Setting::Flag(true)),
     ("sql_reverse_unordered_selects", Setting::Flag(false)),
     ("sql_select_debug", Setting::Flag(false)),
+    // Of 2.11: statements may look at whole spaces without saying so, whatever it is.
+    ("sql_seq_scan", Setting::Flag(true)),
     ("sql_vdbe_debug", Setting::Flag(false)),
 ];
 
@@ -71,6 +73,24 @@ fn understood(row: &[u8], name: &str, before: Setting) -> Result<Setting> {
         },
         (Setting::Flag(_), _) => Err(wrong("boolean")),
         (Setting::Engine(_), _) => Err(wrong("string")),
+    }
+}
+
+impl Session {
+    /// True if a setting of that name is on.
+    pub fn has_setting(&self, name: &str) -> bool {
+        let at = SETTINGS.iter().position(|(known, _)| *known == name);
+        at.is_some_and(|at| self.settings.borrow()[at] == Setting::Flag(true))
+    }
+
+    /// The engine of tables that do not say theirs, in Tarantool's dialect.
+    pub fn default_engine(&self) -> &'static str {
+        let engines = self.settings.borrow();
+        let engine = engines.iter().find_map(|setting| match setting {
+            Setting::Engine(name) => Some(*name),
+            Setting::Flag(_) => None,
+        });
+        engine.unwrap_or("memtx")
     }
 }
 

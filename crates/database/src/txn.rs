@@ -10,7 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
-use crate::locks::Held;
+use crate::locks::{Held, RowKey};
 use crate::notes::Notes;
 use crate::private::Private;
 use crate::reads::Reads;
@@ -294,6 +294,13 @@ impl Txn {
         match &mut self.locks {
             Some(held) => held.join(locks),
             None => self.locks = Some(locks),
+        }
+    }
+
+    /// Gives up one of its locks.
+    pub(crate) fn let_go(&mut self, key: &RowKey) {
+        if let Some(held) = &mut self.locks {
+            held.let_go(key);
         }
     }
 

@@ -1,8 +1,9 @@
 //! A client that blocks, or whose stream lets others run meanwhile: one connection, requests one by one or several at once.
 
 use crate::value::Value;
-use runtime::net::BlockingStream;
-use std::io::{Read, Write};
+use runtime::net::{BlockingStream, Stream};
+use runtime::tls::{Connector, Session};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 use tuple::msgpack;
 use wire::{ClientError, Malformed, key, request_type};
@@ -24,6 +25,85 @@ pub enum Order {
     All = 2,
     /// From the largest key down.
     Less = 3,
+}
+
+/// A stream, perhaps sealed by TLS.
+pub struct Link {
+    stream: BlockingStream,
+    session: Option<Session>,
+}
+
+impl Link {
+    /// Connects; by TLS if there is a connector. Errors: the connection is lost or its time is up; the other side does not speak TLS.
+    pub(crate) fn dial(address: &str, connector: Option<&Connector>) -> Result<Self, ClientError> {
+        let stream = dial(address)?;
+        let mut link = Link { stream, session: None };
+        if let Some(connector) = connector {
+            let mut session = Session::connect(connector, address)?;
+            session.shake_hands(&mut link.stream)?;
+            link.session = Some(session);
+        }
+        Ok(link)
+    }
+
+    /// The two parts, for a client that does not wait. Errors: the system's.
+    pub(crate) fn into_nonblocking(self) -> std::io::Result<(Stream, Option<Session>)> {
+        Ok((self.stream.into_nonblocking()?, self.session))
+    }
+}
+
+impl Read for Link {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let Some(session) = &mut self.session else { return self.stream.read(out) };
+        loop {
+            match session.read(Once { stream: &mut self.stream, is_read: false }, out) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+/// A stream that is read once: whoever blocks must not wait for more than there is.
+struct Once<'a> {
+    stream: &'a mut BlockingStream,
+    is_read: bool,
+}
+
+impl Read for Once<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        match std::mem::replace(&mut self.is_read, true) {
+            true => Err(ErrorKind::WouldBlock.into()),
+            // Its time is up.
+            false => self.stream.read(out).map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+                _ => error,
+            }),
+        }
+    }
+}
+
+impl Write for Once<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Write for Link {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match &mut self.session {
+            Some(session) => session.write(&mut self.stream, bytes).map(|written| written.accepted),
+            None => self.stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// A connection.
@@ -62,18 +142,28 @@ impl Client {
         Ok(Client { connection })
     }
 
-    /// A connection of another protocol, on which nothing has been said.
-    pub(crate) fn connect_raw(address: &str) -> Result<BlockingStream, ClientError> {
-        dial(address)
-    }
-
     /// How long the next answers may take. Errors: the connection is lost or its time is up; what the server refuses, in its words.
     pub fn wait_at_most(&mut self, time: Duration) -> Result<(), ClientError> {
         Ok(self.connection.stream().set_read_timeout(Some(time))?)
     }
+}
+
+impl Client<Link> {
+    /// Connects by TLS if there is a connector, and reads the greeting; logs in if a user is given. Errors: as [`Client::connect`].
+    pub fn connect_by(
+        address: &str,
+        connector: Option<&Connector>,
+        login: Option<(&str, &str)>,
+    ) -> Result<Self, ClientError> {
+        let mut connection = wire::Client::greet(Link::dial(address, connector)?)?;
+        if let Some((user, password)) = login {
+            connection.log_in(user, password)?;
+        }
+        Ok(Client { connection })
+    }
 
     /// The connection itself, on which nothing is under way.
-    pub(crate) fn into_stream(self) -> BlockingStream {
+    pub(crate) fn into_link(self) -> Link {
         self.connection.into_stream()
     }
 }

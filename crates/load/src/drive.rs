@@ -8,7 +8,7 @@
 //! it then. Otherwise a server that stands still would be asked nothing meanwhile, and its pause would count as one slow request (the error is
 //! known as coordinated omission). The kernel's wait is in whole milliseconds; the last one before a request is due is spent looking.
 
-use crate::client::Client;
+use crate::client::{Client, Link};
 use crate::door::{Door, Expect};
 use crate::keys::Keys;
 use crate::lane::{Input, Lane};
@@ -18,6 +18,7 @@ use crate::template::Share;
 use crate::window::Slot;
 use hdrhistogram::Histogram;
 use runtime::net::{Poll, Stream, Token};
+use runtime::tls::{Connector, Session};
 use runtime::{Clock, SystemClock, yield_thread};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,6 +88,8 @@ pub type OnSecond<'a> = &'a mut dyn FnMut(usize, &Second);
 /// Optional parts of a run; none by default.
 #[derive(Default)]
 pub struct Drive<'a> {
+    /// Connections are by TLS.
+    pub connector: Option<Connector>,
     /// Ends all flows as soon as it is set.
     pub stop: Option<&'a AtomicBool>,
     /// Answers of all flows so far, for whoever watches.
@@ -126,7 +129,7 @@ struct Running {
 }
 
 impl Running {
-    fn new(flow: &Flow, streams: Vec<Stream>) -> Self {
+    fn new(flow: &Flow, streams: Vec<(Stream, Option<Session>)>) -> Self {
         assert!(!flow.shares.is_empty(), "a flow asks something");
         let depth = match flow.pace {
             Pace::Closed { depth } => depth,
@@ -275,14 +278,14 @@ impl Running {
 }
 
 /// Connects as the protocol wants it; the stream is past any greeting.
-fn connect(flow: &Flow) -> Result<Stream, ClientError> {
-    let stream = if flow.door.has_greeting() {
+fn connect(flow: &Flow, connector: Option<&Connector>) -> Result<(Stream, Option<Session>), ClientError> {
+    let link = if flow.door.has_greeting() {
         let login = flow.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
-        Client::connect(&flow.address, login)?.into_stream()
+        Client::connect_by(&flow.address, connector, login)?.into_link()
     } else {
-        Client::connect_raw(&flow.address)?
+        Link::dial(&flow.address, connector)?
     };
-    Ok(stream.into_nonblocking()?)
+    Ok(link.into_nonblocking()?)
 }
 
 /// Sends all requests of all flows and waits for all answers. What came of each flow, in their order.
@@ -290,7 +293,8 @@ fn connect(flow: &Flow) -> Result<Stream, ClientError> {
 /// Errors: a connection that breaks, an answer that is wrong, a minute of silence.
 pub fn drive(flows: &[Flow], extras: Drive<'_>) -> Result<Vec<FlowOutcome>, ClientError> {
     let running = flows.iter().map(|flow| {
-        let streams = (0..flow.connections).map(|_| connect(flow)).collect::<Result<Vec<_>, _>>()?;
+        let streams =
+            (0..flow.connections).map(|_| connect(flow, extras.connector.as_ref())).collect::<Result<Vec<_>, _>>()?;
         Ok(Running::new(flow, streams))
     });
     run(running.collect::<Result<_, ClientError>>()?, &SystemClock::default(), extras)
@@ -506,7 +510,7 @@ mod tests {
             });
             let stream = Stream::Simulated(SimulatedStream::connect(address)?);
             let clock = simulation.clock(Arc::default());
-            let running = vec![Running::new(&flow, vec![stream])];
+            let running = vec![Running::new(&flow, vec![(stream, None)])];
             run(running, &*clock, Drive::default()).map(|mut outcomes| outcomes.remove(0))
         })
     }

@@ -4,6 +4,7 @@ use crate::door::{self, Door, Expect};
 use crate::window::{Slot, Window};
 use hdrhistogram::Histogram;
 use runtime::net::Stream;
+use runtime::tls::Session;
 use std::io::{self, ErrorKind, Read, Write};
 use wire::ClientError;
 
@@ -24,6 +25,8 @@ impl Input {
 /// A connection.
 pub(crate) struct Lane {
     stream: Stream,
+    /// Of a connection by TLS.
+    session: Option<Session>,
     door: Door,
     pub(crate) window: Window,
     /// Requests that are not sent yet, but for the first `sent` bytes.
@@ -36,9 +39,10 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(stream: Stream, door: Door, depth: u32) -> Self {
+    pub(crate) fn new((stream, session): (Stream, Option<Session>), door: Door, depth: u32) -> Self {
         Lane {
             stream,
+            session,
             door,
             window: Window::new(depth, door.is_ordered()),
             out: Vec::new(),
@@ -55,7 +59,15 @@ impl Lane {
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         while self.sent < self.out.len() {
-            match (&self.stream).write(&self.out[self.sent..]) {
+            let written = match &mut self.session {
+                Some(session) => match session.write(&self.stream, &self.out[self.sent..])? {
+                    // What is sealed and has not gone goes first.
+                    written if written.accepted == 0 => return Ok(()),
+                    written => Ok(written.accepted),
+                },
+                None => (&self.stream).write(&self.out[self.sent..]),
+            };
+            match written {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -65,12 +77,15 @@ impl Lane {
         }
         self.out.clear();
         self.sent = 0;
-        Ok(())
+        match &mut self.session {
+            Some(session) => session.flush(&mut &self.stream),
+            None => Ok(()),
+        }
     }
 
     /// True if nothing waits for room in the socket.
     pub(crate) fn is_sent(&self) -> bool {
-        self.out.is_empty()
+        self.out.is_empty() && !self.session.as_ref().is_some_and(Session::has_sealed)
     }
 
     /// Reads and checks what has arrived; how many answers were in it.
@@ -89,7 +104,11 @@ impl Lane {
             }
             input.bytes[..start].copy_from_slice(&self.rest);
             let room = input.bytes.len() - start;
-            let got = match (&self.stream).read(&mut input.bytes[start..]) {
+            let read = match &mut self.session {
+                Some(session) => session.read(&self.stream, &mut input.bytes[start..]),
+                None => (&self.stream).read(&mut input.bytes[start..]),
+            };
+            let got = match read {
                 Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
                 Ok(got) => got,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

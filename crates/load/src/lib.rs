@@ -26,7 +26,7 @@ mod template;
 mod value;
 mod window;
 
-pub use client::{Client, Order};
+pub use client::{Client, Link, Order};
 pub use door::{Door, Expect};
 pub use drive::{Drive, End, Flow, OnSecond, Pace, drive};
 pub use keys::Keys;

@@ -6,7 +6,7 @@ use crate::packing::Packed;
 use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
 use crate::terms::Terms;
-use database::{Channel, Context, Database, DoorStatistics, Error, ErrorCode, Result, Session};
+use database::{Acting, Channel, Context, Database, DoorStatistics, Error, ErrorCode, Result, Session, UserId};
 use runtime::fiber;
 use runtime::net::Token;
 use std::any::Any;
@@ -46,6 +46,8 @@ pub struct Connection {
     pub(crate) packed_bytes: Cell<usize>,
     /// Nothing is done for it but logins.
     pub(crate) must_log_in: Cell<bool>,
+    /// Whom its work is checked as in place of its user, see [`Connection::act_as`].
+    acts_as: Cell<Option<Acting>>,
     /// Requests in fibers, and a login that waits.
     pub(crate) in_flight: Cell<usize>,
     /// A login waits behind failed ones.
@@ -94,6 +96,7 @@ impl Connection {
             packed: RefCell::default(),
             packed_bytes: Cell::new(0),
             must_log_in: Cell::new(false),
+            acts_as: Cell::new(None),
             in_flight: Cell::new(0),
             is_login_waiting: Cell::new(false),
             is_readable: Cell::new(false),
@@ -122,8 +125,28 @@ impl Connection {
     /// The context of requests that cannot wait, with the rights that the session has now.
     #[inline]
     pub fn context(&self) -> &Context {
-        self.database().act_for_session(&self.context);
+        self.act(&self.context);
         &self.context
+    }
+
+    /// Has work be checked as the connection's user is now, or as whom its door says.
+    #[inline]
+    pub(crate) fn act(&self, context: &Context) {
+        let database = self.database();
+        database.act_for_session(context);
+        // Who was dropped is nobody, whoever it has acted as.
+        if let Some(acting) = self.acts_as.get()
+            && database.user_of(&self.session) == self.session.user.get()
+        {
+            context.act_again(acting);
+        }
+    }
+
+    /// Has the work of this connection be checked as another user than its own from now on, or no longer: of a door that has looked itself at what the
+    /// user may do.
+    pub(crate) fn act_as(&self, user: Option<UserId>) {
+        let birth = |id| self.database().catalog.user(id).map_or(0, |user| user.birth);
+        self.acts_as.set(user.map(|id| Acting::new(id, birth(id))));
     }
 
     /// Adds an answer, which leaves once the log is durable up to `seen`. Errors: those of `encode`; nothing is answered then.
@@ -211,8 +234,7 @@ impl Connection {
         fiber::run_now(self.door.name(), move || {
             let context = Rc::new(Context::for_request(Rc::clone(&connection.session)));
             context.sync.set(tag);
-            let database = connection.database();
-            database.act_for_session(&context);
+            connection.act(&context);
             fiber::set_local(Rc::clone(&context) as Rc<dyn Any>);
             connection.serve_here(tag, begun, || describe(&subject), || work(&connection, &context, &subject));
             connection.service.end_request(&connection);

@@ -14,6 +14,19 @@ pub trait Clock: Send + Sync {
     }
     /// Nanoseconds since 1970 in UTC; may jump.
     fn wall_ns(&self) -> u64;
+    /// How long processors have worked for this process; nothing where time is simulated.
+    fn processor_time(&self) -> ProcessorTime {
+        ProcessorTime::default()
+    }
+}
+
+/// How long processors have worked for a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTime {
+    /// In the process itself, microseconds.
+    pub user_us: u64,
+    /// In the kernel for it, microseconds.
+    pub system_us: u64,
 }
 
 /// The clocks of the operating system.
@@ -41,6 +54,17 @@ impl Clock for SystemClock {
 
     fn wall_ns(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    }
+
+    fn processor_time(&self) -> ProcessorTime {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the pointer is to a local of that type, for which zeros are a value: it stays so if the call fails.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+        ProcessorTime { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) }
     }
 }
 

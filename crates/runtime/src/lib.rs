@@ -32,7 +32,7 @@ mod write_ring;
 
 pub use aligned::{AlignedBuffer, PAGE_BYTES};
 pub use allocator::{Allocator, give_back, touch};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, ManualClock, ProcessorTime, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SlotFile, Slots, SystemFiles};
 pub use file::{describe, enter_directory, open_any, read_file, write_file};

@@ -397,6 +397,7 @@ fn join_names(tokens: &mut Vec<TokenWithSpan>) {
                     && matches!(&token.token, Token::Word(word) if word.quote_style.is_none()) =>
             {
                 last.token = Token::Placeholder(format!(":{}", token.token));
+                last.span.end = token.span.end;
             }
             _ => joined.push(token),
         }
@@ -474,6 +475,7 @@ impl Dialect {
             }
             Dialect::Tarantool => {
                 join_names(&mut tokens);
+                crate::respell::whole_spaces(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
         }

@@ -2,7 +2,8 @@
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::statement::{Column, Prepared, Sql};
+use crate::metadata::{Metadata, encode_key};
+use crate::statement::{Prepared, Sql};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{Context, Database, ErrorCode, ErrorKind, Operation};
@@ -32,7 +33,7 @@ pub enum Source<'a> {
 #[derive(Debug, Default)]
 pub struct Answer {
     /// The columns of its rows; none if it has no rows.
-    pub columns: Vec<Column>,
+    pub metadata: Metadata,
     /// True if it has rows, were it none.
     pub has_rows: bool,
     /// The rows: arrays, one after the other.
@@ -51,7 +52,7 @@ pub struct Description {
     /// Its number in its session.
     pub id: u32,
     /// Columns of its rows.
-    pub columns: Vec<Column>,
+    pub metadata: Metadata,
     /// Names of its parameters.
     pub params: Vec<String>,
 }
@@ -74,9 +75,9 @@ impl Sql {
             };
             let prepared = self.prepare(database, context, Dialect::Tarantool, &text, &[])?;
             let params = read_params(&prepared, params)?;
-            let mut answer =
-                Answer { columns: prepared.columns().to_vec(), has_rows: prepared.has_rows(), ..Answer::default() };
-            for column in &mut answer.columns {
+            let metadata = Metadata::of(&context.session, &text, prepared.columns().to_vec())?;
+            let mut answer = Answer { metadata, has_rows: prepared.has_rows(), ..Answer::default() };
+            for column in &mut answer.metadata.columns {
                 // What it is, its value says.
                 if let Some(value) = column.param.and_then(|number| params.get(number)) {
                     column.ty = Type::of(match value {
@@ -124,7 +125,7 @@ impl Sql {
             return Err(database::Error::raw(ErrorCode::SqlPrepare as u32, ErrorKind::Client, what));
         }
         named.insert((context.session.id, id), Rc::from(text));
-        Ok(describe(&prepared, id))
+        describe(context, &prepared, id).map_err(Error::into_database)
     }
 
     /// Describes a statement that the session has prepared. Errors: it has not; those of its text.
@@ -136,7 +137,7 @@ impl Sql {
     ) -> database::Result<Description> {
         let text = self.named(context, id).map_err(Error::into_database)?;
         let prepared = self.prepare(database, context, Dialect::Tarantool, &text, &[]).map_err(Error::into_database)?;
-        Ok(describe(&prepared, id))
+        describe(context, &prepared, id).map_err(Error::into_database)
     }
 
     /// Forgets a prepared statement. Errors: the session has no such one.
@@ -153,12 +154,13 @@ impl Sql {
     }
 }
 
-fn describe(prepared: &Prepared, id: u32) -> Description {
+fn describe(context: &Context, prepared: &Prepared, id: u32) -> Result<Description> {
     let names = prepared.param_names();
     let params = (0..prepared.params().len())
         .map(|number| names.get(number).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| "?".to_string()))
         .collect();
-    Description { id, columns: prepared.columns().to_vec(), params }
+    let metadata = Metadata::of(&context.session, prepared.text(), prepared.columns().to_vec())?;
+    Ok(Description { id, metadata, params })
 }
 
 fn no_such_statement(id: u32) -> database::Error {
@@ -262,39 +264,13 @@ fn param(bytes: &[u8], name: &str) -> Result<Value> {
     }
 }
 
-/// What Tarantool calls the type of a column.
-fn type_name(ty: Type) -> &'static str {
-    match ty.base {
-        Base::Unknown => "boolean",
-        _ => ty.field_name(),
-    }
-}
-
-fn encode_columns(out: &mut Vec<u8>, columns: &[Column], by_name: bool) {
-    msgpack::encode_array(out, columns.len() as u32);
-    for column in columns {
-        msgpack::encode_map(out, 2);
-        encode_key(out, by_name, "name", key::FIELD_NAME);
-        msgpack::encode_str(out, column.name.as_bytes());
-        encode_key(out, by_name, "type", key::FIELD_TYPE);
-        msgpack::encode_str(out, type_name(column.ty).as_bytes());
-    }
-}
-
-fn encode_key(out: &mut Vec<u8>, by_name: bool, name: &str, number: u64) {
-    match by_name {
-        true => msgpack::encode_str(out, name.as_bytes()),
-        false => msgpack::encode_uint(out, number),
-    }
-}
-
 impl Answer {
     /// Appends the body of an answer of the protocol, or the same with names (`metadata`, `rows`, `row_count`, `autoincrement_ids`), as Lua shows it.
     pub fn encode(&self, out: &mut Vec<u8>, by_name: bool) {
         if self.has_rows {
             msgpack::encode_map(out, 2);
             encode_key(out, by_name, "metadata", key::METADATA);
-            encode_columns(out, &self.columns, by_name);
+            self.metadata.encode(out, by_name);
             encode_key(out, by_name, "rows", key::DATA);
             msgpack::encode_array(out, self.count);
             out.extend_from_slice(&self.rows);
@@ -318,7 +294,7 @@ impl Answer {
 impl Description {
     /// Appends the body of an answer of the protocol, or the same with names (`stmt_id`, `param_count`, `params`, `metadata`).
     pub fn encode(&self, out: &mut Vec<u8>, by_name: bool) {
-        let has_rows = !self.columns.is_empty();
+        let has_rows = !self.metadata.columns.is_empty();
         msgpack::encode_map(out, 3 + u32::from(has_rows));
         encode_key(out, by_name, "stmt_id", key::STMT_ID);
         msgpack::encode_uint(out, u64::from(self.id));
@@ -335,7 +311,7 @@ impl Description {
         }
         if has_rows {
             encode_key(out, by_name, "metadata", key::METADATA);
-            encode_columns(out, &self.columns, by_name);
+            self.metadata.encode(out, by_name);
         }
     }
 }

@@ -72,6 +72,26 @@ pub(crate) fn lenient_updates(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// SEQSCAN of Tarantool 2.11: `FROM SEQSCAN t` says that the whole space may be looked at, which is always so.
+pub(crate) fn whole_spaces(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.iter().any(|token| is_word(&token.token, "seqscan")) {
+        return;
+    }
+    let seen = seen(tokens);
+    let is_table = |place: usize| {
+        let before = place.checked_sub(1).map(|before| &tokens[seen[before]].token);
+        let begins = before.is_some_and(|token| is_word(token, "from") || is_word(token, "join"));
+        begins && seen.get(place + 1).is_some_and(|next| matches!(tokens[*next].token, Token::Word(_)))
+    };
+    let said: Vec<usize> = (0..seen.len())
+        .filter(|place| is_word(&tokens[seen[*place]].token, "seqscan") && is_table(*place))
+        .map(|place| seen[place])
+        .collect();
+    for at in said.into_iter().rev() {
+        tokens.remove(at);
+    }
+}
+
 /// INTERVAL of MySQL: `INTERVAL 1 DAY_HOUR`, and `INTERVAL(n, a, b)`, which is a function.
 pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
     if !tokens.iter().any(|token| is_word(&token.token, "interval")) {

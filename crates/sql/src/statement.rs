@@ -9,6 +9,7 @@ use crate::ddl::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::explain::Form;
+use crate::expr::CollationOption;
 use crate::measured::measured;
 use crate::mysql::Said;
 use crate::plan::Plan;
@@ -71,6 +72,17 @@ pub struct Column {
     pub param: Option<usize>,
     /// The column of a table that it is, if it is one and nothing else.
     pub origin: Option<Rc<Origin>>,
+    /// The collation of its texts, if one compares them.
+    pub collation: CollationOption,
+    /// The item of the list behind SELECT that it is alone, from 0.
+    pub item: Option<usize>,
+}
+
+impl Column {
+    /// One that is no column of a table.
+    pub fn named(name: &str, ty: Type) -> Self {
+        Column { name: name.to_string(), ty, param: None, origin: None, collation: None, item: None }
+    }
 }
 
 /// A statement whose names and types are known.
@@ -571,6 +583,10 @@ impl Sql {
                         let was_at_once = context.look_at_once(true);
                         let done = self.in_savepoint(database, context, || crate::views::run(&ddl, statement));
                         context.look_at_once(was_at_once);
+                        if done.is_err() {
+                            // Who may change nothing keeps nobody from it.
+                            database.unlock_schema(context);
+                        }
                         done?
                     }
                     // Steps that look at all rows give others a turn, which no transaction does that has done something before.
@@ -949,7 +965,8 @@ fn column_of(binder: &Binder<'_>, output: &crate::bind::Output, plan: &Plan) -> 
     {
         param = Some(*number);
     }
-    Column { name: output.name.clone(), ty: output.ty, param, origin: binder.origin_of(output) }
+    let (collation, item) = (output.collation.clone(), output.item);
+    Column { name: output.name.clone(), ty: output.ty, param, origin: binder.origin_of(output), collation, item }
 }
 
 /// True if the rows of a plan are found at one go: one by its key, or none of a table.
@@ -1013,7 +1030,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
 
 /// The columns of what a statement about the session answers.
 fn control_columns(control: &Control) -> Vec<Column> {
-    let column = |name: &str| Column { name: name.to_string(), ty: Type::TEXT, param: None, origin: None };
+    let column = |name: &str| Column::named(name, Type::TEXT);
     match control {
         Control::Show(Some(name)) => vec![column(name)],
         Control::Show(None) => vec![column("name"), column("setting"), column("description")],
@@ -1058,8 +1075,7 @@ fn explain_form(
 }
 
 fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
-    let column =
-        |name: &str, base: Base| Column { name: name.to_string(), ty: Type::of(base), param: None, origin: None };
+    let column = |name: &str, base: Base| Column::named(name, Type::of(base));
     match dialect {
         Dialect::Tarantool => vec![
             column("selectid", Base::Integer),
@@ -1072,7 +1088,7 @@ fn explain_columns(dialect: Dialect, form: Form) -> Vec<Column> {
         }
         Dialect::Mysql => vec![column("EXPLAIN", Base::Text)],
         Dialect::Postgres if form == Form::Json => {
-            vec![Column { name: "QUERY PLAN".to_string(), ty: Type::json(false), param: None, origin: None }]
+            vec![Column::named("QUERY PLAN", Type::json(false))]
         }
         Dialect::Postgres => vec![column("QUERY PLAN", Base::Text)],
     }

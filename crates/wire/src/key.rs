@@ -58,6 +58,14 @@ pub const STMT_ID: u64 = 0x43;
 pub const FIELD_NAME: u64 = 0;
 /// In metadata: the type of a column.
 pub const FIELD_TYPE: u64 = 1;
+/// In metadata: the collation of a column, if it has one.
+pub const FIELD_COLLATION: u64 = 2;
+/// In metadata: whether a column may be null.
+pub const FIELD_IS_NULLABLE: u64 = 3;
+/// In metadata: true for a column that a sequence gives numbers.
+pub const FIELD_IS_AUTOINCREMENT: u64 = 4;
+/// In metadata: the expression of a column as the statement has it; nil for what `*` stands for.
+pub const FIELD_SPAN: u64 = 5;
 /// In what a statement has done: rows changed.
 pub const SQL_ROW_COUNT: u64 = 0;
 /// In what a statement has done: numbers given by sequences.

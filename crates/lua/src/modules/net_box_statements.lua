@@ -12,7 +12,11 @@ local msgpack = require('msgpack')
 local function named_columns(columns)
     local named = {}
     for i, column in ipairs(columns or {}) do
-        named[i] = { name = column[0], type = column[1] }
+        named[i] = {
+            name = column[0], type = column[1], collation = column[2], is_nullable = column[3], is_autoincrement = column[4],
+            -- A null stands for the name.
+            span = column[5] ~= nil and column[5] or column[5] == msgpack.NULL and column[0] or nil,
+        }
     end
     return named
 end

@@ -316,8 +316,15 @@ function table_copy.foreachi(list, call)
     end
 end
 
+local bit_copy = copy(bit, 'arshift band bnot bor bswap bxor lshift rol ror rshift tobit')
+-- A number of 32 bits has eight digits, however many are asked for.
+function bit_copy.tohex(number, digits)
+    digits = digits == nil and 8 or bit.tobit(digits)
+    return bit.tohex(number, math.max(-8, math.min(8, digits)))
+end
+
 local language = {
-    bit = protect(copy(bit, 'arshift band bnot bor bswap bxor lshift rol ror rshift tobit tohex')),
+    bit = protect(bit_copy),
     string = protect(string_copy), table = protect(table_copy), math = protect(math_copy),
     coroutine = protect(copy(coroutine, 'create resume running status wrap yield')),
     cjson = protect(cjson), cmsgpack = protect(cmsgpack), struct = protect(struct),

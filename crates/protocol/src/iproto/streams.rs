@@ -92,6 +92,11 @@ fn check_type(request_type: u64) -> Result<()> {
     }
 }
 
+/// True for a stream whose transaction has changed the schema, so that requests in it are about another one than those beside.
+pub(super) fn has_own_schema(streams: &Streams, stream_id: u64) -> bool {
+    stream_id != 0 && streams.open.borrow().get(&stream_id).is_some_and(|stream| stream.context.has_changed_schema())
+}
+
 /// Serves a request that names a stream, now or behind those before it. Errors: nothing was answered.
 pub(super) fn serve(
     connection: &Rc<Connection>,

@@ -160,7 +160,11 @@ fn general(work: &Work<'_>) -> Lines {
         let number = match name {
             "version" => return VERSION.to_string(),
             "libevent" => return "lycosa".to_string(),
-            "rusage_user" | "rusage_system" => return "0.000000".to_string(),
+            "rusage_user" | "rusage_system" => {
+                let used = database.environment().clock.processor_time();
+                let us = if name == "rusage_user" { used.user_us } else { used.system_us };
+                return format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+            }
             "pid" => u64::from(std::process::id()),
             "uptime" => database.uptime_ns() / 1_000_000_000,
             "time" => work.now(),

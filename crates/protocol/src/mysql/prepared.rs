@@ -130,7 +130,7 @@ impl Work<'_> {
         });
         let name = self.session.database_name();
         if params > 0 {
-            let param = Column { name: "?".to_string(), ty: Type::TEXT, param: None, origin: None };
+            let param = Column::named("?", Type::TEXT);
             for _ in 0..params {
                 put(&mut self.out, &mut self.sequence, |out| put_column(out, &param, &name));
             }

@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     fn column(ty: Type) -> Column {
-        Column { name: "c".to_string(), ty, param: None, origin: None }
+        Column::named("c", ty)
     }
 
     #[test]

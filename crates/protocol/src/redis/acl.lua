@@ -1,6 +1,9 @@
 -- What `ACL SETUSER` and its kin do: users and grants of the database, with the rights of who asks. Arguments: what to do, a user's name, and for `set`:
--- a password or '', then 'yes' or 'no': whether it may log in, read, write.
-local what, name, password, is_on, reads, writes = ...
+-- a password or '', then 'yes' or 'no': whether it may log in, read, write; and its rules, '' if it may do everything.
+local what, name, password, is_on, reads, writes, rules = ...
+
+local own_user = 'redis'
+local role = 'redis_acl'
 
 local spaces = { 'redis' }
 for number = 1, 15 do
@@ -19,8 +22,10 @@ local function describe(user)
     local everything = rights(user, 'universe', 0)
     local has = bit.bor(everything, rights(user, 'space', box.space.redis.id))
     local auth = user.auth or {}
+    local row = box.space.redis_acl:get(user.id)
+    local has_rules = row ~= nil and rights(user, 'role', box.space._vuser.index.name:get(role).id) ~= 0
     return user.name, auth['chap-sha1'] ~= nil, bit.band(everything, 8) ~= 0 or user.id == 1, bit.band(has, 1) ~= 0 or user.id == 1,
-        bit.band(has, 2) ~= 0 or user.id == 1
+        bit.band(has, 2) ~= 0 or user.id == 1, has_rules and row.rules or ''
 end
 
 if what == 'all' then
@@ -45,7 +50,10 @@ if what == 'delete' then
     if user == nil or user.type ~= 'user' then
         return false
     end
-    box.schema.user.drop(name)
+    box.atomic(function()
+        box.schema.user.drop(name)
+        box.space.redis_acl:delete(user.id)
+    end)
     return true
 end
 
@@ -65,8 +73,16 @@ local is_done, failure = pcall(function()
         change(name, privilege, kind, object, options)
     end
     set(is_on, 'session', 'universe', nil)
+    set(rules ~= '' and 'yes' or 'no', 'execute', 'role', role)
+    local id = box.space._user.index.name:get(name).id
+    if rules ~= '' then
+        box.space.redis_acl:replace({ id, rules })
+    else
+        box.space.redis_acl:delete(id)
+    end
     for _, space in ipairs(spaces) do
-        if box.space[space] ~= nil then
+        -- What rules allow is done as the door's own user, who keeps its rights.
+        if box.space[space] ~= nil and name ~= own_user then
             set(reads, 'read', 'space', space)
             set(writes, 'write', 'space', space)
         end

@@ -1,13 +1,16 @@
-//! `ACL`: users and rights are those of the whole server, and here they are in Redis' words. A user may read the keys, write them, or both; what Redis says
-//! beyond that (some commands, some keys, several passwords) no grant can say, and it is refused.
+//! `ACL`: users are those of the whole server, with what this door allows them in Redis' words. Who may do everything has the right to read and write the
+//! spaces; who may do less has [rules](super::rules), and rights only where they allow no more than those.
 //!
 //! All of it is done with the rights of who asks: who may not change users is told so by the database.
 
+use super::allowed::renew;
 use super::call::Call;
 use super::commands::{all_categories, all_names, categories_of};
 use super::failure::{Failure, Outcome};
+use super::refusals;
+use super::rules::{Denied, RULE_BYTES_MAX, Rules, joined, name_of};
 use super::scripts::{help, unknown_subcommand};
-use super::table::{Flag, find};
+use super::table::find;
 use database::Context;
 use runtime::fiber;
 use tuple::msgpack::{self, Kind, Reader};
@@ -21,20 +24,17 @@ const PASSWORD_BITS_MAX: i64 = 4096;
 struct User {
     has_password: bool,
     is_on: bool,
-    /// All keys are its own to reach.
-    has_keys: bool,
-    reads: bool,
-    writes: bool,
+    rules: Rules,
     /// A password that it is to get.
     password: Option<Vec<u8>>,
 }
 
 enum Value {
-    Text(String),
+    Text(Vec<u8>),
     Bool(bool),
 }
 
-/// Runs the script with the rights of who asks. Returns what it returns.
+/// Runs the script with the rights of who asks, whatever rules it has. Returns what it returns.
 fn ask(call: &Call<'_>, words: &[&[u8]]) -> Outcome<Vec<Value>> {
     call.go_into_fiber()?;
     let context = fiber::local::<Context>().ok_or("ERR ACL is for clients")?;
@@ -42,12 +42,16 @@ fn ask(call: &Call<'_>, words: &[&[u8]]) -> Outcome<Vec<Value>> {
     msgpack::encode_array(&mut arguments, words.len() as u32);
     words.iter().for_each(|word| msgpack::encode_str(&mut arguments, word));
     let mut out = Vec::new();
-    let count = call.database.eval(&context, SOURCE, &arguments, &mut out)?;
+    let before = context.acting();
+    call.database.act_for_session(&context);
+    let asked = call.database.eval(&context, SOURCE, &arguments, &mut out);
+    context.act_again(before);
+    let count = asked?;
     let mut reader = Reader::new(&out);
     let mut values = Vec::new();
     for _ in 0..count {
         values.push(match reader.kind() {
-            Ok(Kind::Str) => Value::Text(String::from_utf8_lossy(reader.read_str().unwrap_or_default()).into_owned()),
+            Ok(Kind::Str) => Value::Text(reader.read_str().unwrap_or_default().to_vec()),
             Ok(Kind::Bool) => Value::Bool(reader.read_bool().unwrap_or(false)),
             _ => return Err("ERR users cannot be read".into()),
         });
@@ -58,33 +62,18 @@ fn ask(call: &Call<'_>, words: &[&[u8]]) -> Outcome<Vec<Value>> {
 fn get(call: &Call<'_>, name: &[u8]) -> Outcome<Option<User>> {
     let values = ask(call, &[b"get", name])?;
     let is = |at: usize| matches!(values.get(at), Some(Value::Bool(true)));
-    Ok((values.len() == 5).then(|| User {
-        has_password: is(1),
-        is_on: is(2),
-        has_keys: is(3) || is(4),
-        reads: is(3),
-        writes: is(4),
-        password: None,
-    }))
+    let Some(Value::Text(text)) = values.get(5) else { return Ok(None) };
+    let rules = if text.is_empty() { Rules::of_grants(is(3), is(4)) } else { Rules::of_text(text) };
+    Ok(Some(User { has_password: is(1), is_on: is(2), rules, password: None }))
 }
 
 fn all(call: &Call<'_>) -> Outcome<Vec<String>> {
     let values = ask(call, &[b"all", b""])?;
     let name = |value| match value {
-        Value::Text(name) => Some(name),
+        Value::Text(name) => Some(String::from_utf8_lossy(&name).into_owned()),
         Value::Bool(_) => None,
     };
     Ok(values.into_iter().filter_map(name).collect())
-}
-
-/// What a user may run, in Redis' words.
-fn commands_of(user: &User) -> &'static str {
-    match (user.reads, user.writes) {
-        (true, true) => "+@all",
-        (true, false) => "+@all -@write",
-        (false, true) => "+@all -@read",
-        (false, false) => "-@all",
-    }
 }
 
 fn refused(rule: &str, why: &str) -> Failure {
@@ -100,30 +89,22 @@ fn apply(user: &mut User, rule: &[u8]) -> Outcome {
         user.password = Some(password.to_vec());
         return Ok(());
     }
-    let rule = String::from_utf8_lossy(rule).into_owned();
-    match rule.to_ascii_lowercase().as_str() {
-        "on" => user.is_on = true,
-        "off" => user.is_on = false,
-        "~*" | "allkeys" | "%rw~*" => user.has_keys = true,
-        "resetkeys" => user.has_keys = false,
-        // Channels are everybody's.
-        "&*" | "allchannels" | "sanitize-payload" | "clearselectors" => {}
-        "+@all" | "allcommands" => (user.reads, user.writes) = (true, true),
-        "-@all" | "nocommands" => (user.reads, user.writes) = (false, false),
-        "+@read" => user.reads = true,
-        "-@read" => user.reads = false,
-        "+@write" => user.writes = true,
-        "-@write" => user.writes = false,
-        "reset" => *user = User { has_password: user.has_password, ..User::default() },
-        "nopass" | "resetpass" => {
-            return Err(refused(&rule, "a user has one password here: '>' with a new one replaces it"));
+    let shown = || String::from_utf8_lossy(rule).into_owned();
+    match rule.to_ascii_lowercase().as_slice() {
+        b"on" => user.is_on = true,
+        b"off" => user.is_on = false,
+        b"sanitize-payload" | b"skip-sanitize-payload" => {}
+        b"reset" => *user = User { has_password: user.has_password, ..User::default() },
+        b"nopass" | b"resetpass" => {
+            return Err(refused(&shown(), "a user has one password here: '>' with a new one replaces it"));
         }
-        _ => {
+        [b'<' | b'#' | b'!', ..] => {
             return Err(refused(
-                &rule,
-                "no grant of the database says it. Here are: on, off, >password, ~*, resetkeys, &*, reset, and + or - with @all, @read, @write",
+                &shown(),
+                "a user has one password here, of which no hash is taken: '>' with a new one replaces it",
             ));
         }
+        _ => user.rules.apply(rule).map_err(|why| refused(&shown(), why))?,
     }
     Ok(())
 }
@@ -133,12 +114,22 @@ fn set(call: &mut Call<'_>) -> Outcome {
     if name.is_empty() || name.iter().any(|byte| *byte <= b' ' || *byte == 127) {
         return Err("ERR Usernames can't contain spaces or null characters".into());
     }
+    if name == b"admin" {
+        return Err("ERR the user 'admin' may do everything, and has no rules".into());
+    }
     let mut user = get(call, name)?.unwrap_or_default();
-    call.args[3..].iter().try_for_each(|rule| apply(&mut user, rule))?;
+    let words = joined(&call.args[3..])
+        .map_err(|open| Failure::from(format!("ERR Unmatched parenthesis in acl selector starting at '{open}'.")))?;
+    words.iter().try_for_each(|rule| apply(&mut user, rule))?;
     let yes = |is: bool| if is { b"yes".as_slice() } else { b"no".as_slice() };
     let password = user.password.clone().unwrap_or_default();
-    let (reads, writes) = (user.reads && user.has_keys, user.writes && user.has_keys);
-    ask(call, &[b"set", name, &password, yes(user.is_on), yes(reads), yes(writes)])?;
+    let (reads, writes) = user.rules.grants();
+    let text = if user.rules.are_all() { Vec::new() } else { user.rules.text() };
+    if text.len() > RULE_BYTES_MAX {
+        return Err(format!("ERR the rules of a user have at most {RULE_BYTES_MAX} bytes").into());
+    }
+    ask(call, &[b"set", name, &password, yes(user.is_on), yes(reads), yes(writes), &text])?;
+    renew(call.shared, call.database);
     call.reply().ok();
     Ok(())
 }
@@ -148,6 +139,7 @@ fn show(call: &mut Call<'_>, name: &[u8]) -> Outcome {
         call.reply().null();
         return Ok(());
     };
+    let lists = user.rules.shown();
     let mut reply = call.reply();
     reply.map(6);
     reply.text("flags");
@@ -159,18 +151,35 @@ fn show(call: &mut Call<'_>, name: &[u8]) -> Outcome {
     if user.has_password {
         reply.text("(kept)");
     }
-    reply.text("commands");
-    reply.text(commands_of(&user));
-    reply.text("keys");
-    reply.text(if user.has_keys { "~*" } else { "" });
-    reply.text("channels");
-    reply.text("&*");
-    reply.text("selectors");
-    reply.array(0);
+    for (number, list) in lists.iter().enumerate() {
+        if number == 1 {
+            reply.text("selectors");
+            reply.array(lists.len() - 1);
+        }
+        if number > 0 {
+            reply.map(3);
+        }
+        reply.text("commands");
+        reply.text(&list.commands);
+        reply.text("keys");
+        reply.bulk(&list.keys);
+        reply.text("channels");
+        reply.bulk(&list.channels);
+    }
+    if lists.len() == 1 {
+        reply.text("selectors");
+        reply.array(0);
+    }
     Ok(())
 }
 
-/// Tells whether a user might run a command: by its rights on the spaces of keys.
+/// A user as a line of Redis' files.
+fn line(name: &str, user: &User) -> Vec<u8> {
+    let begin = format!("user {name} {} ", if user.is_on { "on" } else { "off" });
+    [begin.as_bytes(), &user.rules.text()].concat()
+}
+
+/// Tells whether a user might run a command.
 fn dryrun(call: &mut Call<'_>) -> Outcome {
     let (name, args) = (call.args[2], &call.args[3..]);
     let shown = String::from_utf8_lossy(name).into_owned();
@@ -181,16 +190,21 @@ fn dryrun(call: &mut Call<'_>) -> Outcome {
     if !spec.takes(args.len()) {
         return Err(super::dispatch::wrong_count(spec.name).into());
     }
-    let may = match (spec.is(Flag::Write), spec.is(Flag::Read)) {
-        (true, _) => user.writes,
-        (false, true) => user.reads,
-        _ => true,
-    };
-    if may {
-        call.reply().ok();
-    } else {
-        let text = format!("This user has no permissions to run the '{}' command", spec.name);
-        call.reply().text(&text);
+    let no = "This user has no permissions to";
+    match user.rules.check(spec, args) {
+        Ok(()) => call.reply().ok(),
+        Err(Denied::Command) => {
+            let text = format!("{no} run the '{}' command", name_of(spec, args));
+            call.reply().text(&text);
+        }
+        Err(Denied::Key(at)) => {
+            let text = [format!("{no} access the '").as_bytes(), args[at], b"' key"].concat();
+            call.reply().bulk(&text);
+        }
+        Err(Denied::Channel(at)) => {
+            let text = [format!("{no} access the '").as_bytes(), args[at], b"' channel"].concat();
+            call.reply().bulk(&text);
+        }
     }
     Ok(())
 }
@@ -209,6 +223,8 @@ const HELP: &[&str] = &[
     "    Returns a random password.",
     "LIST",
     "    Describes all users.",
+    "LOG [<count> | RESET]",
+    "    Shows what was refused, or forgets it.",
     "SETUSER <username> <rule> [<rule> ...]",
     "    Makes or changes a user.",
     "USERS",
@@ -241,12 +257,25 @@ fn categories(call: &mut Call<'_>) -> Outcome {
         Some(wanted) if all_categories().contains(&wanted.as_str()) => {
             all_names().filter(|name| categories_of(name).any(|known| known == wanted)).collect()
         }
-        Some(wanted) => return Err(format!("ERR Unknown category '{wanted}'").into()),
+        Some(_) => {
+            return Err(format!("ERR Unknown category '{}'", String::from_utf8_lossy(call.args[2])).into());
+        }
     };
     let mut reply = call.reply();
     reply.array(names.len());
     names.iter().for_each(|name| reply.text(name));
     Ok(())
+}
+
+/// Ends the connections of users who are gone.
+fn end_of_nobody(call: &Call<'_>) {
+    let connections = call.shared.connections.borrow();
+    for connection in connections.values().filter_map(std::rc::Weak::upgrade) {
+        if call.database.user_of(connection.session()) != connection.session().user.get() {
+            connection.end();
+            connection.service.mark(&connection);
+        }
+    }
 }
 
 pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
@@ -268,13 +297,12 @@ pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
             let mut lines = Vec::new();
             for name in all(call)? {
                 if let Some(user) = get(call, name.as_bytes())? {
-                    let (on, keys) = (if user.is_on { "on" } else { "off" }, if user.has_keys { " ~*" } else { "" });
-                    lines.push(format!("user {name} {on}{keys} &* {}", commands_of(&user)));
+                    lines.push(line(&name, &user));
                 }
             }
             let mut reply = call.reply();
             reply.array(lines.len());
-            lines.iter().for_each(|line| reply.text(line));
+            lines.iter().for_each(|line| reply.bulk(line));
         }
         (b"getuser", 3) => show(call, call.args[2])?,
         (b"setuser", 3..) => set(call)?,
@@ -284,18 +312,12 @@ pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
                 let values = ask(call, &[b"delete", name])?;
                 count += i64::from(matches!(values.first(), Some(Value::Bool(true))));
             }
+            renew(call.shared, call.database);
+            end_of_nobody(call);
             call.reply().integer(count);
         }
         (b"dryrun", 4..) => dryrun(call)?,
-        (b"log", 2 | 3) if call.args.len() == 2 || !call.is_word(2, "reset") => {
-            // Who was refused is in the log of the server.
-            call.check_writer()?;
-            call.reply().array(0);
-        }
-        (b"log", 3) => {
-            call.check_writer()?;
-            call.reply().ok();
-        }
+        (b"log", 2 | 3) => refusals::log(call)?,
         (b"load" | b"save", 2) => {
             return Err("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.".into());
         }
@@ -322,17 +344,17 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_read_as_redis_reads_them() {
+    fn users_are_made_in_the_words_of_redis() {
         let made = user("on >secret ~* &* +@all -@write").unwrap();
-        assert!(made.is_on && made.has_keys && made.reads && !made.writes);
+        assert!(made.is_on && made.rules.grants() == (true, false));
         assert_eq!(made.password.as_deref(), Some(b"secret".as_slice()));
-        assert_eq!(commands_of(&made), "+@all -@write");
+        assert_eq!(line("bob", &made), b"user bob on ~* &* +@all -@write");
         assert_eq!(user("on +@all reset").unwrap(), User::default());
     }
 
     #[test]
-    fn what_no_grant_says_is_refused() {
-        for rule in ["nopass", "~cached:*", "+get", "-@dangerous", "%R~*", "&news", "#abc", "<secret", ">", "(+get)"] {
+    fn a_user_has_one_password() {
+        for rule in ["nopass", "resetpass", "#abc", "<secret", "!abc", ">", "nothing"] {
             assert!(user(rule).is_err(), "{rule}");
         }
     }

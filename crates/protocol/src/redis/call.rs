@@ -320,6 +320,9 @@ impl<'a> Call<'a> {
             return Ok(None);
         };
         let entry = Entry::of(row).ok_or_else(|| self.foreign_row(key))?;
+        if self.shared.tracks_uses.get() {
+            super::uses::note(self, key);
+        }
         // The engine removes what has expired; a space without that is one of somebody's own.
         match entry.expires {
             Some(expires) if expires <= self.now_ms() => Ok(None),

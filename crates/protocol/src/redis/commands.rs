@@ -500,7 +500,16 @@ pub(super) fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
             return streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (args.len() - at - 1) / 2).collect());
         }
         "migrate" => {
-            let keys = (3..args.len()).find(|at| args[*at].eq_ignore_ascii_case(b"keys"));
+            let mut at = 6;
+            // What stands behind these may be called like an option.
+            while at < args.len() && !args[at].eq_ignore_ascii_case(b"keys") {
+                at += match args[at].to_ascii_lowercase().as_slice() {
+                    b"auth" => 2,
+                    b"auth2" => 3,
+                    _ => 1,
+                };
+            }
+            let keys = Some(at).filter(|at| *at < args.len());
             return keys.map_or(vec![3], |at| (at + 1..args.len()).collect());
         }
         _ => {}

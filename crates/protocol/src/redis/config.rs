@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::failure::{Failure, Outcome};
 use super::glob::matches;
-use super::{attention, events, measure, tracking};
+use super::{attention, events, measure, tracking, uses};
 use std::collections::BTreeMap;
 use wal::WalMode;
 
@@ -359,6 +359,8 @@ fn apply(call: &Call<'_>, name: &str, value: &str) {
             shared.tracked_keys_max.set(usize::try_from(unsigned).unwrap_or(usize::MAX));
             tracking::shrink(shared);
         }
+        "maxmemory-policy" => shared.note_uses(uses::is_wanted_by(value), call.database.now_ms()),
+        "acllog-max-len" => shared.refusals.borrow_mut().keep(unsigned),
         "slowlog-log-slower-than" => {
             shared.stats.slow_us.set(number);
             attention::measure(shared);

@@ -4,14 +4,15 @@ use super::call::Call;
 use super::dispatch::write_failure;
 use super::failure::{Failure, Outcome, SYNTAX};
 use super::keys::{database_number, make_database};
+use super::refusals::Refusal;
 use super::reply::Reply;
 use super::resp::integer;
 use super::shared::Shared;
 use super::state::State;
 use super::table::Spec;
-use super::{attention, events, pubsub, tracking, transactions};
+use super::{allowed, attention, events, pubsub, tracking, transactions};
 use crate::connection::Connection;
-use database::Result;
+use database::{Error, ErrorCode, Result};
 use std::rc::{Rc, Weak};
 use wal::Position;
 
@@ -79,7 +80,7 @@ pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
     state.is_silent.set(false);
     call.connection.log_out(&state.terms)?;
     state.is_stranger.set(state.terms.asks_login);
-    state.note_special(call.connection.must_log_in());
+    allowed::attach(call.shared, call.connection, state);
     call.reply().simple("RESET");
     Ok(())
 }
@@ -105,10 +106,22 @@ pub(super) fn user_of(login: &[u8]) -> String {
 }
 
 /// See [`Door::authenticate`](crate::Door::authenticate).
-pub(super) fn authenticate(connection: &Connection, state: &State, login: &[u8]) -> Result<()> {
+pub(super) fn authenticate(shared: &Shared, connection: &Connection, state: &State, login: &[u8]) -> Result<()> {
     let mut reader = tuple::msgpack::Reader::new(login);
     let read = reader.read_array().and_then(|_| reader.read_str()).and_then(|_| reader.read_str());
-    connection.database().authenticate_plainly(connection.session(), &user_of(login), read.unwrap_or_default())?;
+    let user = user_of(login);
+    let database = connection.database();
+    database.authenticate_plainly(connection.session(), &user, read.unwrap_or_default()).map_err(|error| {
+        let is_hello = state.last.get().is_some_and(|spec| spec.name == "hello");
+        let command: &[u8] = if is_hello { b"HELLO" } else { b"AUTH" };
+        let refusal = Refusal::new("auth", allowed::Place::Top.name(), command, user.clone());
+        allowed::note(shared, connection, state, refusal);
+        // Who may open no sessions is told no more than who does not know the password.
+        match error.code() == ErrorCode::AccessDenied as u32 {
+            true => Error::new(ErrorCode::CredsMismatch, &[]),
+            false => error,
+        }
+    })?;
     if reader.read_bool() == Ok(true) {
         state.resp3.set(true);
     }
@@ -116,6 +129,7 @@ pub(super) fn authenticate(connection: &Connection, state: &State, login: &[u8])
         *state.name.borrow_mut() = name.to_vec();
     }
     state.is_stranger.set(false);
+    allowed::attach(shared, connection, state);
     state.note_special(false);
     Ok(())
 }
@@ -247,7 +261,7 @@ fn check_name(name: &[u8]) -> Outcome {
 }
 
 /// A line about a connection, as `CLIENT LIST` has it.
-fn describe(shared: &Shared, connection: &Connection, state: &State, now_ns: u64) -> String {
+pub(super) fn describe(shared: &Shared, connection: &Connection, state: &State, now_ns: u64) -> String {
     let session = connection.session();
     let user = connection.database().catalog.user_name(session.user.get());
     let tracked = shared.tracking.borrow().of_client(state.id);

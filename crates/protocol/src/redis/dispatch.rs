@@ -1,14 +1,16 @@
 //! From the parts of a command to its answer.
 
+use super::allowed::Place;
 use super::call::{Call, Head};
 use super::events::{self, Event};
 use super::failure::{Failure, text_of};
 use super::reply::Reply;
 use super::resp::Parts;
+use super::rules::name_of;
 use super::shared::Shared;
 use super::state::{Queued, State};
 use super::table::{Flag, Spec, find};
-use super::{attention, busy, leftovers, measure, tracking, transactions};
+use super::{allowed, attention, busy, leftovers, measure, tracking, transactions};
 use crate::connection::Connection;
 use database::{Context, Database, ErrorCode, Result};
 use runtime::fiber;
@@ -121,7 +123,7 @@ pub(super) fn serve(
         known => return refuse_unknown(connection, shared, state, known, args),
     };
     state.last.set(Some(spec));
-    if state.is_special.get() && !may_run(connection, shared, state, spec)? {
+    if state.is_special.get() && !may_run(connection, shared, state, (spec, args))? {
         return Ok(());
     }
     if shared.maxmemory.get() > 0 && is_too_much(connection.database(), shared, spec) {
@@ -460,9 +462,14 @@ pub(super) fn wrong_count(name: &str) -> String {
     format!("ERR wrong number of arguments for '{name}' command")
 }
 
-/// Looks whether a connection that must log in, or listens to channels, may run a command. False: it was refused.
+/// Looks whether a connection that must log in, has rules, or listens to channels, may run a command. False: it was refused.
 #[cold]
-fn may_run(connection: &Rc<Connection>, shared: &Shared, state: &State, spec: &'static Spec) -> Result<bool> {
+fn may_run(
+    connection: &Rc<Connection>,
+    shared: &Shared,
+    state: &State,
+    (spec, args): (&'static Spec, &[&[u8]]),
+) -> Result<bool> {
     if connection.must_log_in() && !spec.is(Flag::NoLogin) {
         shared.stats.reject(spec);
         refuse(connection, shared, "NOAUTH Authentication required.")?;
@@ -470,6 +477,15 @@ fn may_run(connection: &Rc<Connection>, shared: &Shared, state: &State, spec: &'
     }
     if !connection.must_log_in() {
         state.is_stranger.set(false);
+    }
+    let place = if state.multi.borrow().is_some() { Place::Multi } else { Place::Top };
+    if let Err(denied) = allowed::check(shared, connection, state, (spec, args), place) {
+        if let Some(multi) = state.multi.borrow_mut().as_mut() {
+            multi.is_broken = true;
+        }
+        shared.stats.reject(spec);
+        refuse(connection, shared, &denied.text(name_of(spec, args)))?;
+        return Ok(false);
     }
     if state.subscriptions() + state.shard_channels.borrow().len() > 0
         && !state.resp3.get()

@@ -489,6 +489,7 @@ fn encoded(texts: &[&[u8]]) -> Vec<u8> {
 
 pub(super) fn restore(call: &mut Call<'_>) -> Outcome {
     let (key, args) = (call.args[1], call.args);
+    let mut uses = (0, 0);
     let (mut replaces, mut is_absolute, mut at) = (false, false, 4);
     while at < args.len() {
         let has_value = at + 1 < args.len();
@@ -502,6 +503,10 @@ pub(super) fn restore(call: &mut Call<'_>) -> Outcome {
                 let name = String::from_utf8_lossy(args[at]).to_uppercase();
                 let bound = if name == "FREQ" { ">= 0 and <= 255" } else { ">= 0" };
                 return Err(format!("ERR Invalid {name} value, must be {bound}").into());
+            }
+            match call.is_word(at, "freq") {
+                true => uses.1 = number,
+                false => uses.0 = number,
             }
             at += 1;
         } else {
@@ -528,6 +533,7 @@ pub(super) fn restore(call: &mut Call<'_>) -> Outcome {
     if let Value::Text(text) = &value {
         let old = call.find(key)?;
         call.put_string(key, text, expires, old.as_ref())?;
+        note_uses(call, key, uses);
         call.reply().ok();
         return Ok(());
     }
@@ -538,8 +544,17 @@ pub(super) fn restore(call: &mut Call<'_>) -> Outcome {
         call.left.borrow_mut().extend(taken);
         Ok(())
     })?;
+    note_uses(call, key, uses);
     call.reply().ok();
     Ok(())
+}
+
+/// Says when a key was used last, and how much, where that is noted.
+fn note_uses(call: &Call<'_>, key: &[u8], (idle_s, count): (i64, i64)) {
+    if let Some(uses) = call.shared.uses.borrow_mut().as_mut() {
+        let (idle_s, count) = (u64::try_from(idle_s).unwrap_or(0), u8::try_from(count).unwrap_or(0));
+        uses.set(call.db, key, call.database.now_ms(), idle_s, count);
+    }
 }
 
 #[cfg(test)]

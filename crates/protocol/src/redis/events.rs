@@ -251,10 +251,10 @@ fn publish(shared: &Shared, seen: Position, (db, key): (usize, &[u8]), (class, e
     }
     if flags & Class::Keyspace as u32 != 0 {
         let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
-        publish_event(shared, seen, db, &channel, event.as_bytes());
+        publish_event(shared, seen, (db, key), &channel, event.as_bytes());
     }
     if flags & Class::Keyevent as u32 != 0 {
-        publish_event(shared, seen, db, format!("__keyevent@{db}__:{event}").as_bytes(), key);
+        publish_event(shared, seen, (db, key), format!("__keyevent@{db}__:{event}").as_bytes(), key);
     }
 }
 

@@ -526,8 +526,12 @@ pub(super) fn object(call: &mut Call<'_>) -> Outcome {
             "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
             "ENCODING <key>",
             "    Return the name by which Redis would call how the value is kept.",
-            "FREQ <key>, IDLETIME <key>, REFCOUNT <key>",
-            "    Return what is known of the use of the key: 0, 0, and 1 or, for numbers below 10,000, 2147483647.",
+            "FREQ <key>",
+            "    Return how much the key is used, on a scale to 255, with a maxmemory-policy of lfu.",
+            "IDLETIME <key>",
+            "    Return the seconds since the key was used.",
+            "REFCOUNT <key>",
+            "    Return 1 or, for numbers below 10,000, 2147483647.",
             "HELP",
             "    Print this help.",
         ];
@@ -555,7 +559,7 @@ pub(super) fn object(call: &mut Call<'_>) -> Outcome {
             entry.head.is_none() && integer(entry.string()?).is_some_and(|number| (0..10_000).contains(&number));
         call.reply().integer(if is_shared { i64::from(i32::MAX) } else { 1 });
     } else if call.is_word(1, "idletime") || call.is_word(1, "freq") {
-        call.reply().integer(0);
+        super::uses::answer(call, call.args[2])?;
     } else {
         let name = String::from_utf8_lossy(call.args[1]).into_owned();
         return Err(

@@ -3,6 +3,7 @@
 //! Source: the protocol's specification and answers of Redis 7.0, which golden files keep.
 
 mod acl;
+mod allowed;
 mod attention;
 mod bits;
 mod blocking;
@@ -29,8 +30,10 @@ mod lists;
 mod measure;
 mod probe;
 mod pubsub;
+mod refusals;
 mod reply;
 mod resp;
+mod rules;
 mod scan;
 mod scripts;
 mod server;
@@ -46,6 +49,7 @@ mod strings;
 mod table;
 mod tracking;
 mod transactions;
+mod uses;
 
 use crate::connection::Connection;
 use crate::door::{AnyDoor, Door, Split};
@@ -132,6 +136,7 @@ impl Door for Redis {
 
     fn opened(&self, connection: &Rc<Connection>, state: &Rc<State>) {
         self.shared.connections.borrow_mut().insert(state.id, Rc::downgrade(connection));
+        allowed::attach(&self.shared, connection, state);
     }
 
     #[inline]
@@ -167,7 +172,7 @@ impl Door for Redis {
     }
 
     fn authenticate(&self, connection: &Connection, state: &Rc<State>, login: &[u8]) -> Result<()> {
-        connection::authenticate(connection, state, login)
+        connection::authenticate(&self.shared, connection, state, login)
     }
 
     fn user_of(login: &[u8]) -> String {

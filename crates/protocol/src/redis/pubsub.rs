@@ -208,8 +208,14 @@ fn publish_to(shared: &Shared, seen: Position, channel: &[u8], message: &[u8], i
 }
 
 /// Sends what has happened to a key of a database to those who listen and may read its keys. Rights may have changed since they began to listen.
-pub(super) fn publish_event(shared: &Shared, seen: Position, db: usize, channel: &[u8], message: &[u8]) {
-    publish_where(shared, seen, (channel, message), false, &|connection| may_read(shared, connection, db));
+pub(super) fn publish_event(
+    shared: &Shared,
+    seen: Position,
+    (db, key): (usize, &[u8]),
+    channel: &[u8],
+    message: &[u8],
+) {
+    publish_where(shared, seen, (channel, message), false, &|connection| may_read(shared, connection, db, key));
 }
 
 fn publish_where(

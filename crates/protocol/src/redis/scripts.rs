@@ -1,7 +1,6 @@
 //! `EVAL` and its kin: a script runs in one transaction of the database, so others see all of what it did or nothing, also after a crash. As in Redis,
 //! what it did before an error stands; what is ended by force is undone.
 
-use super::attention;
 use super::busy::{self, Busy};
 use super::call::{Call, Head};
 use super::dispatch::{TOO_MUCH, is_full, is_too_much, run_inside};
@@ -12,6 +11,7 @@ use super::shared::Shared;
 use super::state::State;
 use super::table::{Flag, Spec, find};
 use super::tracking;
+use super::{allowed, attention};
 use crate::connection::Connection;
 use database::{Context, Error, Privileges, Result, ScriptCall, ScriptCommands, ScriptFailure, ScriptId, Scripts};
 use hashbrown::HashMap;
@@ -200,6 +200,11 @@ impl ScriptCommands for Commands {
         if spec.is(Flag::NotInScript) && !self.shared.allows_denied.get() {
             return self.refuse(out, Some(spec), "ERR This Redis command is not allowed from script");
         }
+        if let Err(denied) =
+            allowed::check(&self.shared, &self.connection, &self.state, (spec, parts), allowed::Place::Script)
+        {
+            return self.refuse(out, Some(spec), denied.text_for_script());
+        }
         let is_for_others = matches!(spec.name, "publish" | "spublish" | "pfcount");
         if self.says.is_read_only && (spec.is(Flag::Write) || is_for_others) {
             return self.refuse(out, Some(spec), "ERR Write commands are not allowed from read-only scripts.");
@@ -269,6 +274,9 @@ impl ScriptCommands for Commands {
 
     fn may_run(&self, parts: &[&[u8]]) -> Option<bool> {
         let spec = find(parts.first()?).filter(|spec| spec.takes(parts.len()))?;
+        if let Some(rules) = &*self.state.rules.borrow() {
+            return Some(rules.check(spec, parts).is_ok());
+        }
         let database = self.connection.database();
         let spaces = self.shared.spaces(database);
         let wanted = match (spec.is(Flag::Write), spec.is(Flag::Read)) {
@@ -301,6 +309,7 @@ pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
     let Some(context) = fiber::local::<Context>() else { return Err("ERR scripts run in fibers".into()) };
     let state = State { id: call.state.id, begun_ns: call.state.begun_ns, ..State::default() };
     state.db.set(call.db);
+    *state.rules.borrow_mut() = call.state.rules.borrow().clone();
     let commands = Rc::new(Commands {
         connection: Rc::clone(call.connection),
         context,

@@ -120,9 +120,10 @@ fn replication_section(_call: &Call<'_>) -> Vec<(String, String)> {
     ])
 }
 
-fn cpu_section(_call: &Call<'_>) -> Vec<(String, String)> {
-    // What the process has used is not asked of the system here.
-    pairs(&[("used_cpu_user", "0.000000".to_string())])
+fn cpu_section(call: &Call<'_>) -> Vec<(String, String)> {
+    let used = call.database.environment().clock.processor_time();
+    let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    pairs(&[("used_cpu_sys", seconds(used.system_us)), ("used_cpu_user", seconds(used.user_us))])
 }
 
 fn cluster_section(_call: &Call<'_>) -> Vec<(String, String)> {

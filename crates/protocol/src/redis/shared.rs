@@ -178,6 +178,13 @@ pub(super) struct Shared {
     /// `DEBUG SET-DISABLE-DENY-SCRIPTS`: scripts may run what they may not.
     pub(super) allows_denied: Cell<bool>,
     pub(super) stats: super::measure::Stats,
+    /// When keys were used, if somebody wants to know.
+    pub(super) uses: RefCell<Option<super::uses::Uses>>,
+    pub(super) tracks_uses: Cell<bool>,
+    /// Rules of users.
+    pub(super) allowed: RefCell<super::allowed::Allowed>,
+    /// What they have refused.
+    pub(super) refusals: RefCell<super::refusals::Refusals>,
     /// Changes of keys since the last `SAVE`.
     pub(super) changes: Cell<u64>,
     /// All commands are measured.
@@ -327,7 +334,18 @@ impl Shared {
     #[inline]
     pub(super) fn is_unobserved(&self) -> bool {
         let is_watched = self.has_observers.get() || self.is_watchful.get() || self.is_attentive.get();
-        !is_watched && !self.measures.get() && self.maxmemory.get() == 0 && !self.expires_on_sight.get()
+        !is_watched
+            && !self.tracks_uses.get()
+            && !self.measures.get()
+            && self.maxmemory.get() == 0
+            && !self.expires_on_sight.get()
+    }
+
+    /// Has uses of keys noted from now on, or no longer.
+    pub(super) fn note_uses(&self, notes: bool, now_ms: u64) {
+        if self.tracks_uses.replace(notes) != notes {
+            *self.uses.borrow_mut() = notes.then(|| super::uses::Uses::new(now_ms));
+        }
     }
 
     fn observe(&self) {

@@ -4,6 +4,7 @@ use super::call::{Call, Entry, Head, Kind, SLICE, double};
 use super::failure::{Outcome, SYNTAX, WRONG_TYPE};
 use super::keys::read_text;
 use super::lists;
+use super::table::find;
 use std::cmp::Ordering;
 
 /// Elements that are sorted at once.
@@ -17,6 +18,13 @@ struct Options<'a> {
     is_reverse: bool,
     is_text: bool,
     store: Option<&'a [u8]>,
+}
+
+/// True if keys that patterns make of elements may be read, whichever they are.
+fn may_read_all(call: &Call<'_>) -> bool {
+    let rules = call.state.rules.borrow();
+    let spec = call.args.first().and_then(|name| find(name));
+    rules.as_ref().is_none_or(|rules| spec.is_some_and(|spec| rules.may_read_all(spec, call.args)))
 }
 
 fn options<'a>(call: &Call<'a>, reads_only: bool) -> Outcome<Options<'a>> {
@@ -33,9 +41,16 @@ fn options<'a>(call: &Call<'a>, reads_only: bool) -> Outcome<Options<'a>> {
             options.limit = Some((call.integer(at + 1)?, call.integer(at + 2)?));
             at += 2;
         } else if call.is_word(at, "by") {
-            options.by = Some(call.after(at)?);
+            let by = call.after(at)?;
+            if by.contains(&b'*') && !may_read_all(call) {
+                return Err("ERR BY option of SORT denied due to insufficient ACL permissions.".into());
+            }
+            options.by = Some(by);
             at += 1;
         } else if call.is_word(at, "get") {
+            if !may_read_all(call) {
+                return Err("ERR GET option of SORT denied due to insufficient ACL permissions.".into());
+            }
             options.gets.push(call.after(at)?);
             at += 1;
         } else if call.is_word(at, "store") && !reads_only {

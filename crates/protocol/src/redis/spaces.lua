@@ -98,3 +98,13 @@ local pending = make('redis_stream_pending', {
 if pending.index.consumer == nil then
     pending:create_index('consumer', { type = 'tree', parts = { 'id', 'group', 'consumer', 'ms', 'seq' } })
 end
+
+-- Rules of `ACL SETUSER`. Whoever may write here may allow everything that this door can do. They are those of users who have the role: it goes with its
+-- user, so that another one who gets the number has no rules.
+if box.space.redis_acl == nil then
+    local rules = box.schema.space.create('redis_acl', {
+        format = { { name = 'id', type = 'unsigned' }, { name = 'rules', type = 'string' } },
+    })
+    rules:create_index('primary', { parts = { 'id' } })
+end
+box.schema.role.create('redis_acl', { if_not_exists = true })

@@ -1,6 +1,7 @@
 //! What the door keeps with a connection.
 
 use super::call::Head;
+use super::rules::Rules;
 use super::table::Spec;
 use crate::terms::Terms;
 use std::cell::{Cell, RefCell};
@@ -66,7 +67,9 @@ pub struct State {
     pub(super) has_left: Cell<bool>,
     /// Of the listener.
     pub(super) terms: Rc<Terms>,
-    /// Whether it may run a command has to be looked at: it must log in, or listens to channels.
+    /// What its user may do, if that has rules.
+    pub(super) rules: RefCell<Option<Rc<Rules>>>,
+    /// Whether it may run a command has to be looked at: it must log in, listens to channels, or has rules.
     pub(super) is_special: Cell<bool>,
     /// Nobody has logged in where it is asked for: commands are short.
     pub(super) is_stranger: Cell<bool>,
@@ -82,6 +85,7 @@ impl State {
     /// Notes whether commands have to be looked at before they run.
     pub(super) fn note_special(&self, must_log_in: bool) {
         let listens = self.subscriptions() + self.shard_channels.borrow().len() > 0;
-        self.is_special.set(must_log_in || listens && !self.resp3.get());
+        let has_rules = self.rules.borrow().is_some();
+        self.is_special.set(must_log_in || has_rules || listens && !self.resp3.get());
     }
 }

@@ -246,9 +246,13 @@ fn connection_of(shared: &Shared, id: u64) -> Option<(Rc<Connection>, Rc<State>)
     is_alive.then_some((connection, state))
 }
 
-/// True if the user of a connection may read the keys of a database now.
-pub(super) fn may_read(shared: &Shared, connection: &Connection, db: usize) -> bool {
+/// True if the user of a connection may read a key of a database now.
+pub(super) fn may_read(shared: &Shared, connection: &Connection, db: usize, key: &[u8]) -> bool {
     let database = connection.database();
+    let state = connection.state.downcast_ref::<Rc<State>>();
+    if state.is_some_and(|state| state.rules.borrow().as_ref().is_some_and(|rules| !rules.may_read(key))) {
+        return false;
+    }
     let spaces = shared.spaces(database);
     spaces.keys(db).is_ok_and(|keys| database.check_space_access(connection.context(), keys, Privileges::READ).is_ok())
 }
@@ -265,7 +269,7 @@ fn tell(shared: &Shared, seen: Position, id: u64, keys: Option<&[Changed<'_>]>) 
     };
     let readable = keys.map(|keys| {
         let mut names: Vec<&[u8]> =
-            keys.iter().filter(|(db, _)| may_read(shared, &connection, *db)).map(|(_, key)| *key).collect();
+            keys.iter().filter(|(db, key)| may_read(shared, &connection, *db, key)).map(|(_, key)| *key).collect();
         names.dedup();
         names
     });
@@ -422,9 +426,7 @@ pub(super) fn remember_keys(shared: &Shared, (connection, state): (&Connection, 
     }
     drop(tracking);
     let db = state.db.get();
-    if !may_read(shared, connection, db) {
-        return;
-    }
+    let keys: Vec<&[u8]> = keys.iter().copied().filter(|key| may_read(shared, connection, db, key)).collect();
     // Room is made before: who is told of a key before it gets the value would keep that forever.
     make_room(shared, keys.len());
     let mut tracking = shared.tracking.borrow_mut();

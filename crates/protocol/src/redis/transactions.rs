@@ -1,6 +1,7 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`. The commands of a transaction run one behind the other in one transaction of the database: they are seen all or
 //! none, also after a crash. As in Redis, one that fails does not undo the others.
 
+use super::allowed;
 use super::call::{Call, Entry, Head};
 use super::dispatch::run_inside;
 use super::failure::{Failure, Outcome};
@@ -164,7 +165,11 @@ fn run_queued(call: &mut Call<'_>) -> Outcome {
         call.reply().array(queued.len());
         for command in queued.iter() {
             let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
-            run_inside(call, command.spec, &args)?;
+            let asked = (command.spec, args.as_slice());
+            match allowed::check(call.shared, call.connection, call.state, asked, allowed::Place::Multi) {
+                Ok(()) => run_inside(call, command.spec, &args)?,
+                Err(denied) => call.reply().error(&denied.text_in_exec()),
+            }
         }
         Ok(true)
     });

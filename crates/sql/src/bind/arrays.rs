@@ -45,7 +45,7 @@ impl Binder<'_> {
         let (slot, output) = (self.new_slot(), self.new_slot());
         let element = Expr::Cast(Type::of(ty.base), Strictness::Explicit, Box::new(Expr::Slot(slot)));
         let plan = Plan::Map(Box::new(Plan::Unnest { array, slot }), vec![(output, element)]);
-        let outputs = vec![Output { name: "element".to_string(), slot: output, ty, collation: None }];
+        let outputs = vec![Output { name: "element".to_string(), slot: output, ty, collation: None, item: None }];
         Ok(super::Query { plan, outputs })
     }
 
@@ -170,7 +170,7 @@ impl Binder<'_> {
             ..AggregateCall::any_of(output.slot, slot)
         };
         query.plan = Plan::Aggregate { input: Box::new(query.plan), groups: Vec::new(), calls: vec![call] };
-        query.outputs = vec![Output { name: "array".to_string(), slot, ty, collation: None }];
+        query.outputs = vec![Output { name: "array".to_string(), slot, ty, collation: None, item: None }];
         let found = Bound::new(self.make_subquery(query, Asked::Scalar, source), ty);
         let none = Bound::new(Expr::Const(Value::Document([0x90].as_slice().into())), ty);
         let mut array = self.call("coalesce", vec![found, none])?;

@@ -246,6 +246,10 @@ impl Binder<'_> {
             // Its letters are told apart by their case.
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql && name == super::mysql::WEAK => None,
             Returns::Type(Base::Text) if self.dialect == Dialect::Mysql => self.collation_of_text(&arguments),
+            // Another spelling of its first argument.
+            Returns::Type(Base::Text) if self.dialect == Dialect::Tarantool && keeps_collation(name) => {
+                arguments.first().and_then(|text| text.collation.clone())
+            }
             Returns::Type(_) | Returns::ArrayOf(_) => None,
             _ => self.collation_of_values(&arguments),
         };
@@ -346,4 +350,9 @@ impl Binder<'_> {
 /// True for functions that make whole numbers of others, if they get so many arguments.
 fn rounds(name: &str, count: usize) -> bool {
     count == 1 && matches!(name, "round" | "trunc" | "ceil" | "ceiling" | "floor" | "sign")
+}
+
+/// True for functions of Tarantool whose result has the collation of their first argument.
+pub(crate) fn keeps_collation(name: &str) -> bool {
+    matches!(name, "upper" | "lower" | "trim" | "replace" | "substr")
 }

@@ -372,8 +372,10 @@ impl Binder<'_> {
         let columns = own
             .columns
             .into_iter()
-            .map(|(name, ty, collation)| {
+            .zip(own.slots)
+            .map(|((name, ty, collation), of)| {
                 let slot = self.new_slot();
+                self.note_same(of, slot);
                 slots.push(slot);
                 RelationColumn { name, ty, collation, place: Place::Slot(slot), is_hidden: false }
             })

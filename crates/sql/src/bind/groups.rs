@@ -25,7 +25,7 @@ impl Binder<'_> {
         };
         let outputs: Vec<Output> = columns
             .iter()
-            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
+            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None, item: None })
             .collect();
         let mut groups: Vec<Bound> = Vec::with_capacity(exprs.len());
         // Sets of numbers of groups.

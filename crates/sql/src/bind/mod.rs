@@ -23,7 +23,9 @@ mod views;
 mod windows;
 mod write;
 
+pub(crate) use calls::keeps_collation;
 pub use origin::{Origin, PartOf};
+pub(crate) use query::{is_column, unnested};
 pub(crate) use write::{Change, Changed, OnConflict, Write};
 
 pub use exact::type_of_parameter;
@@ -87,6 +89,8 @@ struct Own {
     name: String,
     number: usize,
     columns: Vec<(String, Type, CollationOption)>,
+    /// Where its query has them.
+    slots: Vec<Slot>,
 }
 
 /// An expression and what is known of it.
@@ -116,6 +120,8 @@ pub(crate) struct Output {
     pub(crate) slot: Slot,
     pub(crate) ty: Type,
     pub(crate) collation: CollationOption,
+    /// The item of the list behind SELECT that it is alone, from 0; none for those that `*` stands for.
+    pub(crate) item: Option<usize>,
 }
 
 /// What names mean somewhere.

@@ -1,6 +1,7 @@
 //! Where columns of a result come from, for clients that ask: which table, which column there, and what holds for it.
 
 use super::{Binder, Output, Place, Relation, TableUse};
+use crate::dialect::Dialect;
 use crate::expr::Slot;
 use crate::table::Table;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ pub struct Origin {
     pub column: String,
     /// Its number in the table, from 1.
     pub number: u16,
-    /// It is never null.
+    /// It is never null. In Tarantool's dialect this is said of the column, whatever may stand in its place.
     pub is_required: bool,
     /// A sequence gives it numbers.
     pub is_generated: bool,
@@ -26,6 +27,8 @@ pub struct Origin {
     pub has_default: bool,
     /// The most that it is of an index.
     pub key: PartOf,
+    /// The name of the collation that it was declared with.
+    pub collation: Option<String>,
 }
 
 /// What a column is to the indexes of its table.
@@ -58,7 +61,8 @@ struct Used {
 
 impl Binder<'_> {
     pub(super) fn note_use(&self, used: &Rc<TableUse>) {
-        let is_in_view = !self.views.borrow().is_empty();
+        // Tarantool's clients are told of the column behind the view.
+        let is_in_view = self.dialect != Dialect::Tarantool && !self.views.borrow().is_empty();
         self.origins.borrow_mut().uses.push(Used { table: Rc::clone(used), is_outer: false, is_in_view });
     }
 
@@ -67,8 +71,18 @@ impl Binder<'_> {
         self.origins.borrow_mut().copies.push((of, to));
     }
 
+    /// A place has the values of another one among those of other queries: Tarantool's clients are told of the column nevertheless.
+    pub(super) fn note_same(&self, of: Slot, to: Slot) {
+        if self.dialect == Dialect::Tarantool {
+            self.note_copy(of, to);
+        }
+    }
+
     /// Nothing may stand in place of rows of these.
     pub(super) fn note_outer(&self, relations: &[Relation]) {
+        if self.dialect == Dialect::Tarantool {
+            return;
+        }
         let mut origins = self.origins.borrow_mut();
         for column in relations.iter().flat_map(|relation| &relation.columns) {
             for used in &mut origins.uses {
@@ -84,8 +98,11 @@ impl Binder<'_> {
     /// Where a column of a result comes from. None: it is computed, or a view's.
     pub(crate) fn origin_of(&self, output: &Output) -> Option<Rc<Origin>> {
         let origins = self.origins.borrow();
-        let copied = origins.copies.iter().find(|(_, to)| *to == output.slot);
-        let slot = copied.map_or(output.slot, |(of, _)| *of);
+        let mut slot = output.slot;
+        // A copy was noted before copies of it.
+        for (of, to) in origins.copies.iter().rev() {
+            slot = if *to == slot { *of } else { slot };
+        }
         origins.uses.iter().filter(|used| !used.is_in_view).find_map(|used| {
             let field = used.table.slots.borrow().iter().position(|known| *known == Some(slot))?;
             Some(Rc::new(origin(&used.table, field, used.is_outer)))
@@ -107,6 +124,7 @@ fn origin(used: &TableUse, field: usize, is_outer: bool) -> Origin {
         is_generated,
         has_default: is_generated || column.is_nullable || column.default.is_some(),
         key: part_of(table, field),
+        collation: table.space.def().fields.get(field).and_then(|field| Some(field.collation.as_ref()?.name().into())),
     }
 }
 

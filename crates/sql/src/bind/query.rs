@@ -149,7 +149,8 @@ impl Binder<'_> {
                 Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
             )?;
             let columns = own_columns(&first.outputs, &names, &name)?;
-            self.own.borrow_mut().push(Own { name: name.clone(), number, columns: columns.clone() });
+            let slots = first.outputs.iter().map(|output| output.slot).collect();
+            self.own.borrow_mut().push(Own { name: name.clone(), number, columns: columns.clone(), slots });
             self.recursions.set(self.recursions.get() + 1);
             let step = self.bind_set(
                 right,
@@ -175,14 +176,14 @@ impl Binder<'_> {
             let write = self.bind_write(statement)?;
             self.writes.set(true);
             let columns = own_columns(write.outputs(), &names, &name)?;
-            let outputs = write.outputs().iter().map(|output| output.slot).collect();
-            self.own.borrow_mut().push(Own { name, number, columns });
+            let outputs: Vec<Slot> = write.outputs().iter().map(|output| output.slot).collect();
+            self.own.borrow_mut().push(Own { name, number, columns, slots: outputs.clone() });
             return Ok((number, Definition { plan: Plan::Write(Box::new(write)), outputs, step: None }));
         }
         let query = self.bind_query(&cte.query, parent)?;
         let columns = own_columns(&query.outputs, &names, &name)?;
-        self.own.borrow_mut().push(Own { name, number, columns });
-        let outputs = query.outputs.iter().map(|output| output.slot).collect();
+        let outputs: Vec<Slot> = query.outputs.iter().map(|output| output.slot).collect();
+        self.own.borrow_mut().push(Own { name, number, columns, slots: outputs.clone() });
         Ok((number, Definition { plan: query.plan, outputs, step: None }))
     }
 
@@ -314,6 +315,7 @@ impl Binder<'_> {
                 let left_plan = Plan::Map(Box::new(left.plan), to(&left_slots));
                 let right_plan = Plan::Map(Box::new(right.plan), to(&right_slots));
                 for (output, slot) in left.outputs.iter_mut().zip(&slots) {
+                    self.note_same(output.slot, *slot);
                     output.slot = *slot;
                 }
                 let both = Plan::Concat(Box::new(left_plan), Box::new(right_plan));
@@ -340,6 +342,7 @@ impl Binder<'_> {
         for output in query.outputs.iter_mut().filter(|output| output.collation.is_some()) {
             let slot = self.new_slot();
             columns.push((slot, canonical(Expr::Slot(output.slot), &output.collation)));
+            self.note_same(output.slot, slot);
             output.slot = slot;
         }
         if !columns.is_empty() {
@@ -372,7 +375,7 @@ impl Binder<'_> {
                 Dialect::Mysql => format!("column_{number}"),
                 Dialect::Postgres => format!("column{}", number + 1),
             };
-            outputs.push(Output { name, slot: self.new_slot(), ty, collation: None });
+            outputs.push(Output { name, slot: self.new_slot(), ty, collation: None, item: None });
         }
         let slots = outputs.iter().map(|output| output.slot).collect();
         Ok(Query { plan: Plan::Rows(rows, slots), outputs })
@@ -532,7 +535,15 @@ impl Binder<'_> {
             let inner = Box::new(Plan::Sets { calls: sets, number: None });
             plan = Plan::Loop { outer: Box::new(plan), inner, kind: JoinKind::Inner, on: None, slots };
         }
-        self.project(select, plan, columns, (order, on), tail, is_grouped)
+        let items = match self.dialect {
+            Dialect::Tarantool => self.items_of(&scope, &select.projection)?,
+            _ => Vec::new(),
+        };
+        let mut query = self.project(select, plan, columns, (order, on), tail, is_grouped)?;
+        for (output, item) in query.outputs.iter_mut().zip(items) {
+            output.item = item;
+        }
+        Ok(query)
     }
 
     pub(super) fn check_select(&self, select: &ast::Select) -> Result<()> {
@@ -546,6 +557,21 @@ impl Binder<'_> {
         Err(Error::unsupported(what))
     }
 
+    /// By the columns of a result: the items that they are alone. Errors: as [`Binder::bind_projection`].
+    fn items_of(&self, scope: &Scope<'_>, items: &[SelectItem]) -> Result<Vec<Option<usize>>> {
+        let mut columns = Vec::new();
+        for (number, item) in items.iter().enumerate() {
+            match item {
+                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. } => columns.push(Some(number)),
+                several => {
+                    let stands_for = self.bind_projection(scope, std::slice::from_ref(several))?;
+                    columns.extend(stands_for.iter().map(|_| None));
+                }
+            }
+        }
+        Ok(columns)
+    }
+
     /// The columns of the result: names and expressions.
     pub(super) fn bind_projection(&self, scope: &Scope<'_>, items: &[SelectItem]) -> Result<Vec<(String, Bound)>> {
         let mut columns = Vec::new();
@@ -555,7 +581,7 @@ impl Binder<'_> {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let name = self.column_name(expr, unnamed);
-                    unnamed += usize::from(self.dialect == Dialect::Tarantool && !is_column(expr));
+                    unnamed += usize::from(self.dialect == Dialect::Tarantool && !is_column(unnested(expr)));
                     columns.push((name, self.bind_column(scope, expr)?));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
@@ -611,7 +637,8 @@ impl Binder<'_> {
 
     /// What a column is called that has no alias.
     fn column_name(&self, expr: &ast::Expr, number: usize) -> String {
-        match (expr, self.dialect) {
+        let shown = if self.dialect == Dialect::Tarantool { unnested(expr) } else { expr };
+        match (shown, self.dialect) {
             (ast::Expr::Identifier(ident), _) => self.dialect.fold(ident),
             (ast::Expr::CompoundIdentifier(parts), _) => {
                 parts.last().map_or_else(String::new, |ident| self.dialect.fold(ident))
@@ -646,7 +673,7 @@ impl Binder<'_> {
     ) -> Result<Vec<Bound>> {
         let outputs: Vec<Output> = columns
             .iter()
-            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
+            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None, item: None })
             .collect();
         let mut order = Vec::with_capacity(keys.len());
         for key in keys {
@@ -667,7 +694,7 @@ impl Binder<'_> {
     ) -> Result<Vec<Bound>> {
         let outputs: Vec<Output> = columns
             .iter()
-            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None })
+            .map(|(name, bound)| Output { name: name.clone(), slot: 0, ty: bound.ty, collation: None, item: None })
             .collect();
         let mut on = Vec::with_capacity(exprs.len());
         for expr in exprs {
@@ -764,6 +791,7 @@ impl Binder<'_> {
                 let known = known.map(|call| call.slot);
                 Some(Expr::Slot(known.unwrap_or_else(|| {
                     let to = self.new_slot();
+                    self.note_same(*slot, to);
                     calls.push(AggregateCall::any_of(*slot, to));
                     to
                 })))
@@ -839,7 +867,13 @@ impl Binder<'_> {
         let mut outputs = Vec::with_capacity(columns.len());
         for (name, bound) in &columns {
             let slot = place(bound);
-            outputs.push(Output { name: name.clone(), slot, ty: bound.ty, collation: bound.collation.clone() });
+            outputs.push(Output {
+                name: name.clone(),
+                slot,
+                ty: bound.ty,
+                collation: bound.collation.clone(),
+                item: None,
+            });
         }
         let mut keys: Vec<SortKey> = tail
             .order_by
@@ -907,8 +941,17 @@ impl Binder<'_> {
     }
 }
 
-fn is_column(expr: &ast::Expr) -> bool {
+/// True for the name of a column.
+pub(crate) fn is_column(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_))
+}
+
+/// What stands within parentheses.
+pub(crate) fn unnested(mut expr: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
 }
 
 /// The expression, so that texts that are equal by a collation are the same text.

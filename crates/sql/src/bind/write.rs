@@ -203,7 +203,7 @@ impl Binder<'_> {
                 self.note_copy(of, slot);
             }
             columns.push((slot, bound.expr));
-            outputs.push(Output { name, slot, ty: bound.ty, collation: bound.collation });
+            outputs.push(Output { name, slot, ty: bound.ty, collation: bound.collation, item: None });
         }
         Ok(Some(Returning { fields: used.fields(), columns, outputs }))
     }

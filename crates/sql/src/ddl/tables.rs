@@ -249,8 +249,12 @@ impl Ddl<'_> {
     }
 
     pub(super) fn engine_of(&self, create: &ast::CreateTable) -> Result<&'static str> {
+        let default = match self.dialect {
+            Dialect::Tarantool => self.context.session.default_engine(),
+            _ => "memtx",
+        };
         let options = match &create.table_options {
-            ast::CreateTableOptions::None => return Ok("memtx"),
+            ast::CreateTableOptions::None => return Ok(default),
             ast::CreateTableOptions::With(options)
             | ast::CreateTableOptions::Plain(options)
             | ast::CreateTableOptions::Options(options)
@@ -273,6 +277,6 @@ impl Ddl<'_> {
                 };
             }
         }
-        Ok("memtx")
+        Ok(default)
     }
 }
