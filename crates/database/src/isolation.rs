@@ -232,8 +232,9 @@ impl Database {
     #[inline]
     pub(crate) fn remembers(&self, context: &Context, space: &Space) -> bool {
         // What a view shows does not change, and nobody else sees a space that the transaction has made.
-        let is_shown = |txn: &&Box<Txn>| txn.view.is_none() && !txn.schema.is_own(space.id);
-        let is_explicit = context.txn.borrow().as_ref().filter(is_shown).map(|txn| !txn.is_implicit());
+        let txn = context.txn.borrow();
+        let shown = txn.as_ref().filter(|txn| txn.view.is_none() && !txn.schema.is_own(space.id));
+        let is_explicit = shown.map(|txn| !txn.is_implicit());
         is_explicit.is_some_and(|is_explicit| {
             is_explicit || context.trigger_depth.get() > 0 || space.has_triggers() || space.has_constraints()
         })
