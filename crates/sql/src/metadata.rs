@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, wanted: &[&str]) {
-        let items = items(text).unwrap();
+        let items = items(text).expect("the text is good");
         let spans: Vec<&str> = items.iter().map(|item| item.span.as_deref().unwrap_or("*")).collect();
         assert_eq!(spans, wanted, "{text}");
     }
