@@ -30,7 +30,7 @@ fn log_in(rig: &Rig, user: &str) -> Redis {
 
 #[test]
 fn who_may_use_some_keys_reaches_no_other_one() {
-    let mut rig = Rig::start("");
+    let rig = Rig::start("");
     let mut admin = begin(&rig);
     assert_eq!(admin.ask("acl setuser mallory on >pw ~a:* &a:* +@all"), "+OK|");
     let mut mallory = log_in(&rig, "mallory");
