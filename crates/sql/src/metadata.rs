@@ -251,6 +251,8 @@ impl<'a> Places<'a> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
     use super::*;
 
     fn check(text: &str, wanted: &[&str]) {
