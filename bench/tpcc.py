@@ -12,32 +12,17 @@ import argparse
 import json
 import os
 import pathlib
-import pwd
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+from rivals import STARTS, quietly
+
 SOURCE = pathlib.Path(__file__).resolve().parent / "tpcc"
 PACKAGES = ["github.com/jackc/pgx/v5@v5.12.0", "github.com/go-sql-driver/mysql@v1.10.1"]
-CACHE = "4G"
-START_S = 60
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def quietly(command, **options):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}:\n{done.stdout}")
 
 
 def build(directory):
@@ -51,75 +36,8 @@ def build(directory):
     return program
 
 
-class Server:
-    """A server on an empty directory. `account`: whom it runs as, where it runs as nobody else."""
-
-    def __init__(self, name, protocol, user, database, account=None):
-        self.name, self.protocol, self.user, self.database = name, protocol, user, database
-        self.directory = tempfile.mkdtemp(prefix="lycosa-tpcc-")
-        self.port = free_port()
-        self.account = account if account and os.getuid() == 0 else None
-        self.log = open(os.path.join(self.directory, "log"), "wb")
-        if self.account:
-            entry = pwd.getpwnam(self.account)
-            os.chown(self.directory, entry.pw_uid, entry.pw_gid)
-            os.chmod(self.directory, 0o755)
-
-    def as_account(self):
-        return {"user": self.account} if self.account else {}
-
-    def start(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, cwd=self.directory, **self.as_account())
-        deadline = time.monotonic() + START_S
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    sys.exit(f"{self.name} does not start: {self.directory}/log")
-                time.sleep(0.05)
-
-    def arguments(self, program):
-        return [str(program), self.protocol, f"127.0.0.1:{self.port}", "-user", self.user, "-database", self.database]
-
-    def stop(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.log.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-
-def lycosa(binary, protocol):
-    user, database = ("postgres", "postgres") if protocol == "postgres" else ("root", "test")
-    server = Server(f"lycosa-{protocol}", protocol, user, database)
-    server.start([binary, "serve", "--work-dir", server.directory, "--memtx-memory", CACHE, "--listen", f"{protocol}://127.0.0.1:{server.port}"])
-    return server
-
-
-def mariadb():
-    server = Server("mariadb", "mysql", "root", "test", "mysql")
-    data = os.path.join(server.directory, "data")
-    quietly(["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"], **server.as_account())
-    server.start([
-        "mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={server.directory}/socket", f"--pid-file={server.directory}/pid", f"--port={server.port}",
-        "--bind-address=127.0.0.1", f"--innodb-buffer-pool-size={CACHE}", "--innodb-log-file-size=1G", "--innodb-flush-log-at-trx-commit=1", "--skip-name-resolve", "--max-connections=500",
-    ])
-    return server
-
-
-def postgres():
-    server = Server("postgres", "postgres", "bench", "postgres", "postgres")
-    programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
-    if not programs:
-        raise FileNotFoundError("postgres")
-    data = os.path.join(server.directory, "data")
-    quietly([str(programs[-1] / "initdb"), "-D", data, "-A", "trust", "-U", "bench", "--no-sync", "-E", "UTF8", "--locale=C"], **server.as_account())
-    server.start([
-        str(programs[-1] / "postgres"), "-D", data, "-p", str(server.port), "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={server.directory}",
-        "-c", "shared_buffers=4GB", "-c", "max_connections=500", "-c", "max_wal_size=16GB",
-    ])
-    return server
+def arguments(server, program):
+    return [str(program), server.protocol, f"127.0.0.1:{server.port}", "-user", server.user, "-database", server.database]
 
 
 def main():
@@ -135,12 +53,6 @@ def main():
     parser.add_argument("--only", default="lycosa-mysql,lycosa-postgres,mariadb,postgres", help="servers, with commas between")
     parser.add_argument("--json", action="store_true", help="one object on one line")
     given = parser.parse_args()
-    starts = {
-        "lycosa-mysql": lambda: lycosa(os.path.abspath(given.server), "mysql"),
-        "lycosa-postgres": lambda: lycosa(os.path.abspath(given.server), "postgres"),
-        "mariadb": mariadb,
-        "postgres": postgres,
-    }
     sizes = ["-warehouses", str(given.warehouses), "-items", str(given.items), "-customers", str(given.customers), "-isolation", given.isolation]
     servers, figures = [], {}
     with tempfile.TemporaryDirectory(prefix="lycosa-tpcc-") as directory:
@@ -148,16 +60,16 @@ def main():
         try:
             for name in given.only.split(","):
                 try:
-                    servers.append(starts[name]())
+                    servers.append(STARTS[name](given.server))
                 except FileNotFoundError as missing:
                     print(f"{name} is not installed: {missing}", file=sys.stderr)
                     continue
                 begun = time.monotonic()
-                quietly([*servers[-1].arguments(program), "-load", *sizes])
+                quietly([*arguments(servers[-1], program), "-load", *sizes])
                 print(f"{name}: filled in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
             for number in range(given.rounds):
                 for server in servers[number % len(servers) :] + servers[: number % len(servers)]:
-                    command = [*server.arguments(program), "-terminals", str(given.terminals), "-seconds", str(given.seconds), *sizes]
+                    command = [*arguments(server, program), "-terminals", str(given.terminals), "-seconds", str(given.seconds), *sizes]
                     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
                     if done.returncode != 0:
                         sys.exit(f"{server.name}: {done.stdout}")
