@@ -141,3 +141,26 @@ fn procedures_and_streams_go_on_behind_a_wait() {
     rig.restart(&DOOR);
     assert_eq!(rig.number("return box.space.s:insert{box.NULL, 'c'}[1]"), 3);
 }
+
+/// What is put into a table that the transaction has emptied stays where it is while the transaction waits: else each of these statements would put
+/// a hundred thousand rows back and forth.
+#[test]
+fn a_table_that_is_emptied_and_filled_again_costs_later_statements_nothing() {
+    let mut rig = start();
+    let (mut db, mut other) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    assert_eq!(db.ask("create table t (id int primary key, v int)"), "CREATE TABLE");
+    assert_eq!(db.ask("insert into t values (1, 10), (2, 20)"), "INSERT 0 2");
+    assert_eq!(db.ask("begin; insert into t values (3, 30); truncate t"), "BEGIN; INSERT 0 1; TRUNCATE TABLE");
+    assert_eq!(db.ask("insert into t select g, g from generate_series(1, 100000) g"), "INSERT 0 100000");
+    for id in 1..=500 {
+        assert_eq!(db.ask(&format!("update t set v = v + 1 where id = {id}")), "UPDATE 1");
+    }
+    assert_eq!(other.ask("select * from t"), "1,10; 2,20; SELECT 2");
+    assert_eq!(db.ask("create index tv on t (v)"), "CREATE INDEX");
+    assert_eq!(db.ask("select count(*) from t where v = 500"), "1; SELECT 1");
+    assert_eq!(db.ask("commit"), "COMMIT");
+    assert_eq!(other.ask("select count(*), sum(v) from t"), "100000,5000050500; SELECT 1");
+    rig.restart(&DOOR);
+    let mut db = Postgres::to(&mut rig, "me");
+    assert_eq!(db.ask("select count(*), sum(v) from t"), "100000,5000050500; SELECT 1");
+}

@@ -265,7 +265,10 @@ impl Database {
         let (statements, schema) = txn.take_unremembered();
         for statement in statements.iter().filter(|statement| !schema.is_own(statement.space.id)) {
             reads.touch(statement.space.id);
-            remember_statement(&reads, statement);
+            // Nobody else writes to what it has emptied.
+            if !schema.has_emptied(statement.space.id) {
+                remember_statement(&reads, statement);
+            }
         }
         reads
     }

@@ -12,6 +12,8 @@
 //!   (`locks.rs`). Tables of a session are nobody else's and do not count.
 //! - *Spaces that were there before* are locked with their definitions: others read them as they were, and wait if they want to write. So an index that
 //!   was made over the rows is whole when it is put back in its place.
+//! - *Spaces that it has emptied* have other rows in memory from then on, which change places as a whole with those that others still see. So what it puts
+//!   in there stays where it is, too.
 //! - *Spaces of its own* are out of the catalog while it waits. Nobody else can see their rows, which stay where they are: a million rows
 //!   that are loaded into a new table cost a wait nothing.
 //! - *Versions.* While the transaction waits the schema has the version that it had before, and its own version again when it goes on, so what was
@@ -46,7 +48,9 @@ pub(crate) struct SchemaChanges {
     own: Vec<SpaceId>,
     /// Sequences that it has made. What they have come to is written at its commit.
     own_sequences: Vec<u32>,
-    /// The places of those of its statements that others would see: all but rows in memory of its own spaces.
+    /// Spaces that it has emptied by a truncation, and the places of these statements.
+    emptied: Vec<(SpaceId, usize)>,
+    /// The places of those of its statements that others would see: all but rows in memory of its own spaces, and of spaces that it has emptied before.
     shown: Vec<usize>,
     /// Version of the schema without its changes.
     base_version: u64,
@@ -77,6 +81,9 @@ impl SchemaChanges {
         }
         self.own.extend(made_by(statement, SPACE_ID).map(SpaceId));
         self.own_sequences.extend(made_by(statement, SEQUENCE_ID));
+        if statement.space.id == TRUNCATE_ID && statement.effect.is_some() {
+            self.emptied.extend(first_number(statement.change.new.as_ref()).map(|id| (SpaceId(id), at)));
+        }
         if !self.is_hidden(statement) {
             self.shown.push(at);
         }
@@ -85,6 +92,7 @@ impl SchemaChanges {
     /// The newest statement is rolled back; it had the place `at`.
     pub(crate) fn forget(&mut self, statement: &Statement, at: usize) {
         self.shown.pop_if(|last| *last == at);
+        self.emptied.pop_if(|(_, last)| *last == at);
         if let Some(id) = made_by(statement, SPACE_ID) {
             self.own.retain(|own| own.0 != id);
         }
@@ -108,8 +116,14 @@ impl SchemaChanges {
         })
     }
 
+    /// True for a space that the transaction has emptied.
+    pub(crate) fn has_emptied(&self, id: SpaceId) -> bool {
+        self.emptied.iter().any(|(emptied, _)| *emptied == id)
+    }
+
     fn is_hidden(&self, statement: &Statement) -> bool {
-        self.is_own(statement.space.id) && !statement.space.rows.may_wait()
+        let id = statement.space.id;
+        (self.is_own(id) || self.has_emptied(id)) && !statement.space.rows.may_wait()
     }
 
     /// True if what a statement did to the catalog is about a space of its own, which is out of the catalog when the transaction waits.

@@ -118,10 +118,10 @@ impl Database {
         rows.borrow().get_row(IndexId::PRIMARY, &key, 1, look)
     }
 
-    /// A hint at full keys of the primary index, made by the server itself, that are asked for next.
-    pub fn prefetch_full_keys<'a>(&self, space: &Space, keys: impl Iterator<Item = &'a [u8]>) {
+    /// A hint at full keys of the primary index, made by the server itself, that are asked for next, and at rows that will be put in.
+    pub fn prefetch_full_keys<'a>(&self, space: &Space, keys: impl Iterator<Item = &'a [u8]>, new_rows: &[&[u8]]) {
         if let Rows::Memory(rows) = &space.rows {
-            rows.borrow().prefetch_full_keys(keys);
+            rows.borrow().prefetch_full_keys(keys, new_rows);
         }
     }
 

@@ -48,7 +48,7 @@ fn some_op(dice: &mut Dice, engine: &str) -> Op {
         (0..count).map(field).collect::<Vec<_>>()
     };
     let row = |dice: &mut Dice| json!([dice.roll(12), dice.roll(4), dice.roll(30)]);
-    match dice.roll(24) {
+    match dice.roll(26) {
         0..=2 => Op::Insert(SPACE_ID.0, json!([space, 1, format!("s{space}"), engine, 0, {}, format(dice.roll(4))])),
         3 => Op::Delete(SPACE_ID.0, 0, json!([space])),
         4 => {
@@ -61,7 +61,7 @@ fn some_op(dice: &mut Dice, engine: &str) -> Op {
         10 => Op::Insert(INDEX_ID.0, json!([space, 2, "two", "tree", unique, [[2, "unsigned"]]])),
         11 => Op::Delete(INDEX_ID.0, 0, json!([space, dice.roll(3)])),
         12 => Op::Replace(INDEX_ID.0, json!([space, 1, "uno", "tree", {"unique": false}, [[2, "unsigned"]]])),
-        13 => Op::Truncate(space),
+        13 | 24 | 25 => Op::Truncate(space),
         14 => {
             let id = 70 + dice.roll(2);
             Op::Insert(SEQUENCE_ID.0, json!([id, 1, format!("q{id}"), 1, 1, 1000, 1, 0, false]))
