@@ -62,6 +62,8 @@ pub struct EventLoop {
     /// The log has failed, and the answers that waited for it have become errors.
     pub(crate) has_failed: bool,
     eagerness: Eagerness,
+    /// When the turn had its events.
+    pub(crate) begun_ns: u64,
     pub(crate) stop: Arc<AtomicBool>,
 }
 
@@ -108,6 +110,7 @@ impl EventLoop {
             buffer: vec![0; READ_BYTES_MAX],
             has_failed: false,
             eagerness: Eagerness::new(runtime::processors()),
+            begun_ns: 0,
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -167,6 +170,7 @@ impl EventLoop {
             let is_waited_for = is_busy || !self.readable.is_empty() || self.handshakes.has_ready();
             let timeout = if is_waited_for { Duration::ZERO } else { self.sleep_time() };
             self.wait(timeout, &mut events)?;
+            self.begun_ns = fiber::now_ns();
             let mut has_log_news = false;
             for event in events.drain(..) {
                 match event.token {

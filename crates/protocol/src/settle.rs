@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::event_loop::EventLoop;
 use database::{SessionEvent, State};
+use runtime::fiber;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,6 +12,10 @@ use std::sync::Arc;
 const HANDED_OVER_MIN: usize = 4;
 /// Bytes of answers from which on the sender is woken.
 const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
+/// Connections from which on the sender is woken for answers that took the loop long.
+const LONG_MIN: usize = 8;
+/// How long that is for each of them: several times what a send takes, so that who has this much to do for its clients leaves that to others.
+const LONG_NS: u64 = 20_000;
 
 impl EventLoop {
     /// Sends what may leave, and closes what is done. If the log has news, answers of many connections may leave at once.
@@ -40,9 +45,11 @@ impl EventLoop {
         }
         let bytes: usize = outlets.iter().map(|outlet| outlet.unsent()).sum();
         let is_burst = has_log_news && outlets.len() >= HANDED_OVER_MIN;
-        if is_burst || bytes >= HANDED_OVER_BYTES_MIN {
+        let is_long = outlets.len() >= LONG_MIN
+            && fiber::now_ns().saturating_sub(self.begun_ns) >= LONG_NS * outlets.len() as u64;
+        if is_burst || is_long || bytes >= HANDED_OVER_BYTES_MIN {
             self.sender.send(&mut outlets);
-            if bytes < HANDED_OVER_BYTES_MIN {
+            if is_burst && bytes < HANDED_OVER_BYTES_MIN {
                 // Many small answers: half of them would still wait when their clients could go on.
                 while self.sender.help() {}
             }

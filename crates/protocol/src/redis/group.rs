@@ -318,7 +318,8 @@ pub(super) fn prefetch_members(database: &Database, spaces: &Spaces, keys: &Spac
     let Ok(elements) = spaces.elements(kind) else { return };
     let mut last: (&[u8], Option<u64>) = (&[], None);
     let (mut bytes, mut ends) = (Vec::with_capacity(1024), [0; PREFETCH_MAX]);
-    let mut count = 0;
+    let (mut rows, mut row_ends) = (Vec::new(), [0; PREFETCH_MAX]);
+    let (mut count, mut row_count) = (0, 0);
     for request in requests.iter().take(PREFETCH_MAX) {
         let Some((_, member)) = member_of(request).filter(|(other, _)| *other == kind) else { continue };
         let key = request.get(1).copied().unwrap_or_default();
@@ -331,8 +332,32 @@ pub(super) fn prefetch_members(database: &Database, spaces: &Spaces, keys: &Spac
         msgpack::encode_str(&mut bytes, member);
         ends[count] = bytes.len();
         count += 1;
+        // Its place in the order of scores is asked for as well.
+        if let Some(score) = score_of(request) {
+            msgpack::encode_array(&mut rows, 3);
+            msgpack::encode_uint(&mut rows, id);
+            msgpack::encode_str(&mut rows, member);
+            msgpack::encode_f64(&mut rows, score);
+            row_ends[row_count] = rows.len();
+            row_count += 1;
+        }
     }
+    let mut new_rows: [&[u8]; PREFETCH_MAX] = [&[]; PREFETCH_MAX];
+    for (row, piece) in new_rows.iter_mut().zip(pieces(&rows, &row_ends[..row_count])) {
+        *row = piece;
+    }
+    database.prefetch_full_keys(elements, pieces(&bytes, &ends[..count]), &new_rows[..row_count]);
+}
+
+/// The score that a `ZADD` of one member without options gives it.
+fn score_of(request: &Parts<'_>) -> Option<f64> {
+    let [command, _, score, _] = **request else { return None };
+    let text = std::str::from_utf8(score).ok().filter(|_| command.eq_ignore_ascii_case(b"zadd"))?;
+    text.parse().ok().filter(|score: &f64| !score.is_nan())
+}
+
+/// Bytes by where each piece of them ends.
+fn pieces<'a>(bytes: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut start = 0;
-    let each = ends[..count].iter().map(|end| &bytes[std::mem::replace(&mut start, *end)..*end]);
-    database.prefetch_full_keys(elements, each);
+    ends.iter().map(move |end| &bytes[std::mem::replace(&mut start, *end)..*end])
 }

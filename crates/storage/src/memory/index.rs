@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "an index holds addresses of rows that the primary index keeps alive")]
 
 use super::made::MadeEntries;
-use super::prefetch::{PREFETCHED_ROW_BYTES, Recent};
+use super::prefetch::{COMPARED_ROW_BYTES, PREFETCHED_ROW_BYTES, Recent};
 use super::view::MemoryView;
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
 use crate::entries::{KeySource, address_in};
@@ -267,7 +267,7 @@ impl MemoryIndex {
         });
     }
 
-    /// Brings the places of these rows (well-formed msgpack) nearer to the processor.
+    /// Brings the places of these rows (well-formed msgpack) nearer to the processor, and rows they may have to be compared with.
     pub(crate) fn prefetch_rows<'a>(&self, rows: impl Iterator<Item = &'a [u8]>) {
         // Of entries nothing is known before they are made.
         if let (Structure::Tree(tree), None) = (&self.structure, &self.made) {
@@ -277,7 +277,12 @@ impl MemoryIndex {
                 *hint = self.def.compare_def.hint(row);
                 count += 1;
             }
-            tree.prefetch(&hints[..count], |_, _| {});
+            let is_compared = !self.def.compare_def.is_hint_exact();
+            tree.prefetch(&hints[..count], |entry, _| {
+                if is_compared {
+                    index::prefetch_bytes(entry.item as *const u8, COMPARED_ROW_BYTES);
+                }
+            });
         }
     }
 

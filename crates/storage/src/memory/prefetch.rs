@@ -6,6 +6,9 @@ use std::cell::Cell;
 /// Of a row: what most rows have.
 pub(super) const PREFETCHED_ROW_BYTES: usize = 192;
 
+/// Of a row that another is compared with: the fields of most keys.
+pub(super) const COMPARED_ROW_BYTES: usize = 64;
+
 /// What the last prefetch found, for the look-ups that follow it at once.
 #[derive(Default)]
 pub(super) struct Recent {

@@ -216,9 +216,16 @@ impl MemorySpace {
     }
 
     /// Has what full keys of several parts will touch fetched, if the primary index is ordered. They are checked, or made by the server itself.
-    pub fn prefetch_full_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
-        if let Some(primary) = self.indexes.first() {
-            primary.prefetch_full_keys(keys);
+    /// `new_rows`: what will be put in for some of them, if rows are about to change.
+    pub fn prefetch_full_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>, new_rows: &[&[u8]]) {
+        let Some((primary, secondaries)) = self.indexes.split_first() else { return };
+        primary.prefetch_full_keys(keys);
+        if !new_rows.is_empty() && !secondaries.is_empty() {
+            let (old_rows, count) = primary.recent_rows();
+            for index in secondaries {
+                index.prefetch_rows(new_rows.iter().copied());
+                index.prefetch_rows(old_rows[..count].iter().copied());
+            }
         }
     }
 
