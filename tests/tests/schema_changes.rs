@@ -164,3 +164,31 @@ fn a_table_that_is_emptied_and_filled_again_costs_later_statements_nothing() {
     let mut db = Postgres::to(&mut rig, "me");
     assert_eq!(db.ask("select count(*), sum(v) from t"), "100000,5000050500; SELECT 1");
 }
+
+/// Nor are the rows of a table that has got another shape, or those of one that the transaction fills beside it.
+#[test]
+fn a_table_that_gets_another_shape_costs_later_statements_nothing() {
+    let mut rig = start();
+    let (mut db, mut other) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    assert_eq!(
+        db.ask("create table t (id int primary key, v int); create index tv on t (v)"),
+        "CREATE TABLE; CREATE INDEX"
+    );
+    assert_eq!(db.ask("create table filled (id int primary key)"), "CREATE TABLE");
+    assert_eq!(db.ask("insert into t select g, g from generate_series(1, 60000) g"), "INSERT 0 60000");
+    assert_eq!(db.ask("begin; alter table t add column w int not null default 7"), "BEGIN; ALTER TABLE");
+    assert_eq!(db.ask("insert into filled select g from generate_series(1, 60000) g"), "INSERT 0 60000");
+    for id in 1..=300 {
+        assert_eq!(db.ask(&format!("update t set w = w + 1 where v = {id}")), "UPDATE 1");
+    }
+    assert_eq!(other.ask("select count(*) from filled"), "0; SELECT 1");
+    assert_eq!(other.ask("select * from t where v = 300"), "300,300; SELECT 1");
+    assert_eq!(db.ask("savepoint s; delete from t where id > 100"), "SAVEPOINT; DELETE 59900");
+    assert_eq!(other.ask("select count(*) from t"), "60000; SELECT 1");
+    assert_eq!(db.ask("rollback to s"), "ROLLBACK");
+    assert_eq!(db.ask("select count(*), sum(w) from t"), "60000,420300; SELECT 1");
+    assert_eq!(db.ask("rollback"), "ROLLBACK");
+    assert_eq!(other.ask("select count(*), sum(v) from t"), "60000,1800030000; SELECT 1");
+    assert_eq!(other.ask("update t set v = 0 where v = 5"), "UPDATE 1");
+    assert_eq!(other.ask("insert into filled values (1)"), "INSERT 0 1");
+}

@@ -14,6 +14,8 @@
 //!   was made over the rows is whole when it is put back in its place.
 //! - *Spaces that it has emptied* have other rows in memory from then on, which change places as a whole with those that others still see. So what it puts
 //!   in there stays where it is, too.
+//! - *Many rows of other spaces*, as a table has that gets another shape, are not put back and forth at each wait either: once that has cost as much as the
+//!   space has rows, a copy of it is made in which they are as they were, and both change places as a whole. The transaction keeps the definition for itself then.
 //! - *Spaces of its own* are out of the catalog while it waits. Nobody else can see their rows, which stay where they are: a million rows
 //!   that are loaded into a new table cost a wait nothing.
 //! - *Versions.* While the transaction waits the schema has the version that it had before, and its own version again when it goes on, so what was
@@ -27,6 +29,7 @@ use crate::alter::{
 };
 use crate::catalog::Space;
 use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
 use crate::locks::Held;
@@ -35,7 +38,9 @@ use crate::session_spaces::SESSION_ID_MIN;
 use crate::statement::Operation;
 use crate::txn::{Statement, Turn, Txn};
 use runtime::fiber;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use storage::MemorySpace;
 use tuple::msgpack::Reader;
 use tuple::{SpaceId, Tuple};
 
@@ -50,8 +55,13 @@ pub(crate) struct SchemaChanges {
     own_sequences: Vec<u32>,
     /// Spaces that it has emptied by a truncation, and the places of these statements.
     emptied: Vec<(SpaceId, usize)>,
-    /// The places of those of its statements that others would see: all but rows in memory of its own spaces, and of spaces that it has emptied before.
+    /// Spaces that others see in a copy without its changes while it waits; and that copy, or the rows with its changes while that is in its place.
+    exchanged: Vec<(Rc<Space>, MemorySpace)>,
+    /// The places of those of its statements that others would see: all but rows in memory of its own spaces, of spaces that it has emptied before,
+    /// and of those that are exchanged.
     shown: Vec<usize>,
+    /// How often it has waited.
+    waits: usize,
     /// Version of the schema without its changes.
     base_version: u64,
     /// Version with them, while it waits.
@@ -123,7 +133,46 @@ impl SchemaChanges {
 
     fn is_hidden(&self, statement: &Statement) -> bool {
         let id = statement.space.id;
-        (self.is_own(id) || self.has_emptied(id)) && !statement.space.rows.may_wait()
+        let is_exchanged = || self.exchanged.iter().any(|(space, _)| space.id == id);
+        (self.is_own(id) || self.has_emptied(id) || is_exchanged()) && !statement.space.rows.may_wait()
+    }
+
+    /// Puts the other rows of the spaces that have such in their places.
+    fn exchange(&mut self) {
+        for (space, other) in &mut self.exchanged {
+            if let Some(rows) = space.rows.memory() {
+                std::mem::swap(&mut *rows.borrow_mut(), other);
+            }
+        }
+    }
+
+    /// What the transaction needs no longer at its end.
+    pub(crate) fn take_copies(&mut self) -> impl Iterator<Item = Garbage> {
+        std::mem::take(&mut self.exchanged).into_iter().map(|(_, copy)| Garbage::Space(copy))
+    }
+
+    /// The spaces in memory of which others would see rows that it has changed, and how many.
+    fn changed_rows<'a>(&self, statements: &'a [Statement]) -> BTreeMap<SpaceId, (&'a Rc<Space>, usize)> {
+        let mut counts = BTreeMap::new();
+        for statement in self.shown.iter().filter_map(|at| statements.get(*at)) {
+            if !statement.space.is_system() && statement.space.rows.memory().is_some() {
+                counts.entry(statement.space.id).or_insert((&statement.space, 0)).1 += 1;
+            }
+        }
+        counts
+    }
+
+    /// True if one of its statements was about more of a space than its rows and format: its indexes, all rows at once, or that it is there.
+    fn has_rebuilt(&self, id: SpaceId, statements: &[Statement]) -> bool {
+        self.shown.iter().filter_map(|at| statements.get(*at)).any(|statement| {
+            let change = &statement.change;
+            let is_meant = match statement.space.id {
+                INDEX_ID | TRUNCATE_ID => true,
+                SPACE_ID => change.old.is_none() || change.new.is_none(),
+                _ => false,
+            };
+            is_meant && first_number(change.new.as_ref().or(change.old.as_ref())) == Some(id.0)
+        })
     }
 
     /// True if what a statement did to the catalog is about a space of its own, which is out of the catalog when the transaction waits.
@@ -181,6 +230,10 @@ impl Database {
     pub(crate) fn withdraw_schema(&self, txn: &mut Txn) {
         let mut schema = std::mem::take(&mut txn.schema);
         schema.own_version = self.catalog.schema_version();
+        let copied = self.choose_copied(&mut schema, txn);
+        let is_copied = |statement: &Statement| copied.iter().any(|space| space.id == statement.space.id);
+        let (hidden, shown) = schema.shown.iter().partition(|at| txn.statements().get(**at).is_some_and(is_copied));
+        schema.shown = shown;
         for at in schema.shown.iter().rev() {
             let Some(statement) = txn.statements_mut().get_mut(*at) else { continue };
             let is_within_own = schema.is_within_own(statement);
@@ -190,16 +243,56 @@ impl Database {
             debug_assert!(statement.space.rows.has_applied(&statement.change), "what is rolled back is there");
             statement.space.rows.undo(&statement.change);
         }
+        schema.exchange();
+        for space in copied {
+            let Some(rows) = space.rows.memory() else { continue };
+            let mut copy = rows.borrow().copied();
+            let hidden: &Vec<usize> = &hidden;
+            let changes = hidden.iter().rev().filter_map(|at| txn.statements().get(*at));
+            changes
+                .filter(|statement| statement.space.id == space.id)
+                .for_each(|statement| copy.undo(&statement.change));
+            std::mem::swap(&mut *rows.borrow_mut(), &mut copy);
+            schema.exchanged.push((space, copy));
+        }
         self.catalog.return_to_version(schema.base_version);
         schema.is_withdrawn = true;
         txn.schema = schema;
         self.count_schema_waits(1);
     }
 
+    /// The spaces of which a copy is to be made at this wait, so that the rows which the transaction has changed in them need not be put back any more. It has
+    /// their definitions then.
+    fn choose_copied(&self, schema: &mut SchemaChanges, txn: &mut Txn) -> Vec<Rc<Space>> {
+        schema.waits += 1;
+        if schema.shown.len() <= self.limits.in_place_max.get() {
+            return Vec::new();
+        }
+        let is_worth_it = |space: &Space, count: usize| {
+            let rows = space.rows.memory().map_or(usize::MAX, |rows| rows.borrow().len());
+            count.saturating_mul(schema.waits) >= rows && !space.is_being_changed()
+        };
+        let counts = schema.changed_rows(txn.statements());
+        let worth = counts.into_values().filter(|(space, count)| is_worth_it(space, *count));
+        let fit = worth.filter(|(space, _)| !schema.has_rebuilt(space.id, txn.statements()));
+        let chosen: Vec<Rc<Space>> = fit.map(|(space, _)| Rc::clone(space)).collect();
+        chosen.into_iter().filter(|space| self.has_or_takes_definition(txn, space)).collect()
+    }
+
+    /// True if the transaction has the definition of a space for itself, or it was free and has it now.
+    fn has_or_takes_definition(&self, txn: &mut Txn, space: &Space) -> bool {
+        let key = definition_key(space.id);
+        match self.locks.owner_of(&key) {
+            Some(owner) => owner == txn.id(),
+            None => self.take_free(txn.id(), key, &format!("[{}]", space.id)).map(|held| txn.hold(held)).is_ok(),
+        }
+    }
+
     /// Such a transaction goes on.
     pub(crate) fn restore_schema(&self, txn: &mut Txn) {
         let mut schema = std::mem::take(&mut txn.schema);
         let version = self.catalog.schema_version();
+        schema.exchange();
         for at in &schema.shown {
             let Some(statement) = txn.statements_mut().get_mut(*at) else { continue };
             debug_assert!(

@@ -373,7 +373,8 @@ impl Txn {
             database.end_schema_wait(self);
         }
         if self.system_statements == 0 {
-            let schema = std::mem::take(&mut self.schema);
+            let mut schema = std::mem::take(&mut self.schema);
+            database.disposal.discard(schema.take_copies());
             if let Some(version) = schema.version_before().filter(|_| !self.is_suspended) {
                 database.catalog.return_to_version(version);
             }
@@ -514,6 +515,7 @@ impl Database {
                 return Err(error);
             }
         };
+        self.disposal.discard(txn.schema.take_copies());
         // Whoever gets them sees what was written, and its answer waits for the log.
         txn.locks = None;
         if txn.touches_disk {

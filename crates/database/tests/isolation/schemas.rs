@@ -98,6 +98,10 @@ fn who_has_changed_the_schema_goes_on_as_if_it_had_not_waited() {
         for seed in 0..250 {
             let mut dice = Dice(seed);
             let (plain, waiting) = (prepare(engine), prepare(engine));
+            if dice.roll(2) == 0 {
+                // Spaces are copied as soon as the rows that were put back are as many as theirs.
+                waiting.limits.in_place_max.set(0);
+            }
             let before = all_that_is_seen(&waiting);
             let version = waiting.catalog.schema_version();
             let (mut one, mut other) = (Client::new(&plain), Client::new(&waiting));

@@ -7,7 +7,7 @@
 
 use super::index::{MemoryIndex, row_of, tuple_of};
 use super::space::MemorySpace;
-use crate::engine::{IndexKind, StorageError};
+use crate::engine::{IndexKind, Mode, StorageError};
 use index::Entry;
 use runtime::{JoinHandle, spawn_thread};
 use std::collections::VecDeque;
@@ -57,6 +57,21 @@ fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 impl MemorySpace {
+    /// A space with the same rows, and indexes of its own. Takes time proportional to their number. No index may be being filled.
+    pub fn copied(&self) -> MemorySpace {
+        let mut copy = self.empty_like_this();
+        copy.defer_secondary_indexes();
+        if let Some(primary) = self.indexes.first() {
+            primary.scan_fetched(|item| {
+                let taken = copy.replace(tuple_of(item), Mode::Insert);
+                debug_assert!(taken.is_ok(), "rows of one space have different keys");
+            });
+        }
+        let completed = copy.complete_indexes();
+        debug_assert!(completed.is_ok(), "indexes of the same rows take them again");
+        copy
+    }
+
     /// From now on only the primary index is kept, until [`MemorySpace::complete_indexes`]. The space must be empty. Until then secondary
     /// indexes are not there.
     pub fn defer_secondary_indexes(&mut self) {

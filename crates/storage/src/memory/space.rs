@@ -410,7 +410,9 @@ impl MemorySpace {
     pub fn end_build(&mut self) -> Vec<DetachedIndex> {
         let Some(build) = self.build.take() else { return Vec::new() };
         assert!(build.is_done() || self.indexes.is_empty(), "new indexes hold every row");
-        self.exchange_indexes(build.indexes.into_iter().map(|index| DetachedIndex { index }).collect())
+        let replaced = self.exchange_indexes(build.indexes.into_iter().map(|index| DetachedIndex { index }).collect());
+        debug_assert!(self.are_indexes_alike(), "every index holds the same rows");
+        replaced
     }
 
     /// Leaves the space as it is without the new indexes, which are returned.
@@ -420,10 +422,10 @@ impl MemorySpace {
         unused.into_iter().map(|index| DetachedIndex { index }).collect()
     }
 
-    /// Puts indexes with the same rows in the places of those of the same numbers, which are returned.
+    /// Puts indexes with the same rows in the places of those of the same numbers, which are returned. Their rows may be others if nobody looks at
+    /// the space before these indexes are gone again.
     pub fn exchange_indexes(&mut self, indexes: Vec<DetachedIndex>) -> Vec<DetachedIndex> {
         let replaced = indexes.into_iter().filter_map(|detached| self.exchange_index(detached.index)).collect();
-        debug_assert!(self.are_indexes_alike(), "every index holds the same rows");
         self.charge();
         replaced
     }
@@ -473,11 +475,17 @@ impl MemorySpace {
     /// Moves all rows and indexes out and leaves an empty space with the same index definitions. For truncate: the
     /// result is restored on rollback or dismantled in slices.
     pub fn take_all(&mut self) -> MemorySpace {
+        let empty = self.empty_like_this();
+        std::mem::replace(self, empty)
+    }
+
+    /// A space without rows that has the same index definitions.
+    pub(super) fn empty_like_this(&self) -> MemorySpace {
         assert!(self.build.is_none(), "rows stay while indexes are filled with them");
         let mut empty = MemorySpace::new(&self.arena);
         empty.indexes = self.indexes.iter().map(|index| MemoryIndex::new(index.def.clone())).collect();
         empty.note_refusals();
-        std::mem::replace(self, empty)
+        empty
     }
 
     /// Frees up to about `max` rows of a space that is out of use. Returns true while something is left.
