@@ -114,7 +114,7 @@ pub(super) fn authenticate(shared: &Shared, connection: &Connection, state: &Sta
     database.authenticate_plainly(connection.session(), &user, read.unwrap_or_default()).map_err(|error| {
         let is_hello = state.last.get().is_some_and(|spec| spec.name == "hello");
         let command: &[u8] = if is_hello { b"HELLO" } else { b"AUTH" };
-        let refusal = Refusal::new("auth", allowed::Place::Top.name(), command, user.clone());
+        let refusal = Refusal::new("auth", allowed::Place::Top.name(), command, &user);
         allowed::note(shared, connection, state, refusal);
         // Who may open no sessions is told no more than who does not know the password.
         match error.code() == ErrorCode::AccessDenied as u32 {
@@ -211,7 +211,8 @@ pub(super) fn log_in(
             Ok(())
         })
     };
-    if state.multi.borrow().is_some() {
+    if let Some(multi) = state.multi.borrow_mut().as_mut() {
+        multi.is_broken = true;
         return refuse(format!("ERR Command not allowed inside a transaction: {}", spec.name).into());
     }
     if spec.name == "auth" {
@@ -553,13 +554,12 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         check_others(call)?;
     }
     for (connection, state) in &meant {
-        connection.end();
-        if !Rc::ptr_eq(connection, call.connection) {
-            // Who waits ends at once.
-            state.has_left.set(true);
-            attention::wake(call.shared, state.id);
+        if Rc::ptr_eq(connection, call.connection) {
+            connection.end();
+            connection.service.mark(connection);
+        } else {
+            end(call.shared, connection, state);
         }
-        connection.service.mark(connection);
     }
     call.shared.wake_waiting();
     let count = meant.len() as i64;
@@ -569,6 +569,15 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         (false, count) => call.reply().integer(count),
     }
     Ok(())
+}
+
+/// Ends another connection than the one that asks for it: behind its answers, and if it waits for a key or the end of a pause, at once. Who waits for keys
+/// has to be woken.
+pub(super) fn end(shared: &Shared, connection: &Rc<Connection>, state: &State) {
+    connection.end();
+    state.has_left.set(true);
+    attention::wake(shared, state.id);
+    connection.service.mark(connection);
 }
 
 /// The connection is gone: nothing of it stays.
