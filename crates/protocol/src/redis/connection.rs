@@ -194,6 +194,16 @@ fn read_hello<'a>(args: &[&'a [u8]], resp3: bool) -> Outcome<Hello<'a>> {
     Ok(hello)
 }
 
+/// Whom a login means. Clients call `default` whom they are not told a name of: that is the listener's user, unless there is one of that name.
+fn meant<'a>(connection: &Connection, state: &'a State, user: &'a [u8]) -> &'a [u8] {
+    match &state.terms.user {
+        Some(own) if user == b"default" && connection.database().catalog.user_by_name("default").is_none() => {
+            own.as_bytes()
+        }
+        _ => user,
+    }
+}
+
 /// Serves `AUTH` and `HELLO`: their answers may come later, and the rest of the input waits for them.
 pub(super) fn log_in(
     connection: &Rc<Connection>,
@@ -224,7 +234,7 @@ pub(super) fn log_in(
         if user.is_empty() {
             return refuse("ERR AUTH <password> called without any password configured for the default user. Give the name of a user, too: AUTH <username> <password>".into());
         }
-        return connection.log_in(0, &encode_login(user, password, false, None));
+        return connection.log_in(0, &encode_login(meant(connection, state, user), password, false, None));
     }
     let hello = match read_hello(args, state.resp3.get()) {
         Ok(hello) => hello,
@@ -232,7 +242,8 @@ pub(super) fn log_in(
     };
     if let Some((user, password)) = hello.login {
         let tag = BY_HELLO | if hello.resp3 { IN_RESP3 } else { 0 } | state.id << 2;
-        return connection.log_in(tag, &encode_login(user, password, hello.resp3, hello.name));
+        return connection
+            .log_in(tag, &encode_login(meant(connection, state, user), password, hello.resp3, hello.name));
     }
     if connection.must_log_in() {
         return refuse("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());

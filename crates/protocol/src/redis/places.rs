@@ -59,8 +59,10 @@ fn options<'a>(args: &'a [&[u8]], from: usize, known: Options) -> impl Iterator<
 pub(super) fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
     let (first, last, step) = spec.keys;
     let stored = |from: usize, known: Options| {
-        let found = options(args, from, known).filter(|(_, name)| name.starts_with("store"));
-        found.map(|(at, _)| at + 1).filter(|at| *at < args.len())
+        let mut found: Vec<_> = options(args, from, known).filter(|(_, name)| name.starts_with("store")).collect();
+        // In the order in which Redis looks at them: STORE first.
+        found.sort_by_key(|(_, name)| name.len());
+        found.into_iter().map(|(at, _)| at + 1).filter(|at| *at < args.len())
     };
     match spec.name {
         // Of several the last one counts.
@@ -204,9 +206,10 @@ mod tests {
             ("sort a by", vec!["a"]),
             ("sort a store", vec!["a"]),
             ("georadius a 1 1 1 km store b storedist c", vec!["a", "b", "c"]),
-            ("georadius a 1 1 1 km storedist c store b asc", vec!["a", "c", "b"]),
+            ("georadius a 1 1 1 km storedist c store b asc", vec!["a", "b", "c"]),
             ("georadius a 1 1 1 km count store store b", vec!["a", "b"]),
             ("georadiusbymember a store 1 km storedist store", vec!["a", "store"]),
+            ("georadius a 1 1 1 km storedist c store b store d", vec!["a", "b", "d", "c"]),
             ("xread count 1 streams streams b 0 0", vec!["streams", "b"]),
             ("xreadgroup group streams streams streams a >", vec!["a"]),
             ("xreadgroup noack group streams c count 1 streams a b > >", vec!["a", "b"]),
