@@ -13,19 +13,32 @@ for _, rest in ipairs({ 'hashes', 'lists', 'sets', 'sorted_sets', 'streams', 'st
     table.insert(spaces, 'redis_' .. rest)
 end
 
-local function rights(user, kind, id)
-    local row = box.space._vpriv:get({ user.id, kind, id })
-    return row and row.privilege or 0
+local kept = box.space.redis_acl
+if kept == nil then
+    box.error({ code = box.error.ILLEGAL_PARAMS, reason = "the space 'redis_acl' is gone: it is made when the server begins to listen" })
 end
 
+-- What somebody has on an object, by its roles, too.
+local function rights(id, kind, object)
+    local row = box.space._vpriv:get({ id, kind, object })
+    local found = row and row.privilege or 0
+    for _, of_role in box.space._vpriv:pairs({ id, 'role' }) do
+        found = bit.bor(found, rights(of_role.object_id, kind, object))
+    end
+    return found
+end
+
+-- Name; whether it has a password, may log in, read, write, and has rules; and those.
 local function describe(user)
-    local everything = rights(user, 'universe', 0)
-    local has = bit.bor(everything, rights(user, 'space', box.space.redis.id))
+    local everything = user.id == 1 and 0xff or rights(user.id, 'universe', 0)
+    local has = bit.bor(everything, rights(user.id, 'space', ''), rights(user.id, 'space', box.space.redis.id))
     local auth = user.auth or {}
-    local row = box.space.redis_acl:get(user.id)
-    local has_rules = row ~= nil and rights(user, 'role', box.space._vuser.index.name:get(role).id) ~= 0
-    return user.name, auth['chap-sha1'] ~= nil, bit.band(everything, 8) ~= 0 or user.id == 1, bit.band(has, 1) ~= 0 or user.id == 1,
-        bit.band(has, 2) ~= 0 or user.id == 1, has_rules and row.rules or ''
+    local role_id = box.space._vuser.index.name:get(role).id
+    local row = kept:get(user.id)
+    -- Who has the role has rules, even if there are none to be read.
+    local rules = row ~= nil and type(row[2]) == 'string' and row[2] or ''
+    return user.name, auth['chap-sha1'] ~= nil, bit.band(everything, 8) ~= 0, bit.band(has, 1) ~= 0, bit.band(has, 2) ~= 0,
+        rights(user.id, 'role', role_id) ~= 0, rules
 end
 
 if what == 'all' then
@@ -52,7 +65,7 @@ if what == 'delete' then
     end
     box.atomic(function()
         box.schema.user.drop(name)
-        box.space.redis_acl:delete(user.id)
+        kept:delete(user.id)
     end)
     return true
 end
@@ -76,9 +89,9 @@ local is_done, failure = pcall(function()
     set(rules ~= '' and 'yes' or 'no', 'execute', 'role', role)
     local id = box.space._user.index.name:get(name).id
     if rules ~= '' then
-        box.space.redis_acl:replace({ id, rules })
+        kept:replace({ id, rules })
     else
-        box.space.redis_acl:delete(id)
+        kept:delete(id)
     end
     for _, space in ipairs(spaces) do
         -- What rules allow is done as the door's own user, who keeps its rights.

@@ -3,7 +3,7 @@
 //!
 //! All of it is done with the rights of who asks: who may not change users is told so by the database.
 
-use super::allowed::renew;
+use super::allowed::{OWN_USER, renew};
 use super::call::Call;
 use super::commands::{all_categories, all_names, categories_of};
 use super::failure::{Failure, Outcome};
@@ -44,7 +44,10 @@ fn ask(call: &Call<'_>, words: &[&[u8]]) -> Outcome<Vec<Value>> {
     let mut out = Vec::new();
     let before = context.acting();
     call.database.act_for_session(&context);
-    let asked = call.database.eval(&context, SOURCE, &arguments, &mut out);
+    let asked = match call.database.check_execute_universe(&context) {
+        Ok(()) => call.database.eval(&context, SOURCE, &arguments, &mut out).map_err(Failure::from),
+        Err(_) => Err("NOPERM users are for those who have the right to execute the universe: log in as one of them, as admin is (AUTH admin <password>)".into()),
+    };
     context.act_again(before);
     let count = asked?;
     let mut reader = Reader::new(&out);
@@ -62,8 +65,8 @@ fn ask(call: &Call<'_>, words: &[&[u8]]) -> Outcome<Vec<Value>> {
 fn get(call: &Call<'_>, name: &[u8]) -> Outcome<Option<User>> {
     let values = ask(call, &[b"get", name])?;
     let is = |at: usize| matches!(values.get(at), Some(Value::Bool(true)));
-    let Some(Value::Text(text)) = values.get(5) else { return Ok(None) };
-    let rules = if text.is_empty() { Rules::of_grants(is(3), is(4)) } else { Rules::of_text(text) };
+    let Some(Value::Text(text)) = values.get(6) else { return Ok(None) };
+    let rules = if is(5) { Rules::of_text(text) } else { Rules::of_grants(is(3), is(4)) };
     Ok(Some(User { has_password: is(1), is_on: is(2), rules, password: None }))
 }
 
@@ -78,6 +81,10 @@ fn all(call: &Call<'_>) -> Outcome<Vec<String>> {
 
 fn refused(rule: &str, why: &str) -> Failure {
     format!("ERR Error in ACL SETUSER modifier '{rule}': {why}").into()
+}
+
+fn too_long() -> Failure {
+    format!("ERR the rules of a user have at most {RULE_BYTES_MAX} bytes").into()
 }
 
 /// Changes a user by one rule.
@@ -114,19 +121,32 @@ fn set(call: &mut Call<'_>) -> Outcome {
     if name.is_empty() || name.iter().any(|byte| *byte <= b' ' || *byte == 127) {
         return Err("ERR Usernames can't contain spaces or null characters".into());
     }
+    if std::str::from_utf8(name).is_err() {
+        return Err("ERR the name of a user is a text in UTF-8".into());
+    }
     if name == b"admin" {
         return Err("ERR the user 'admin' may do everything, and has no rules".into());
+    }
+    // What is too long is not worth reading.
+    let is_rule = |word: &&&[u8]| !word.starts_with(b">");
+    let bytes: usize = call.args[3..].iter().filter(is_rule).map(|word| word.len() + 1).sum();
+    if bytes > RULE_BYTES_MAX {
+        return Err(too_long());
     }
     let mut user = get(call, name)?.unwrap_or_default();
     let words = joined(&call.args[3..])
         .map_err(|open| Failure::from(format!("ERR Unmatched parenthesis in acl selector starting at '{open}'.")))?;
     words.iter().try_for_each(|rule| apply(&mut user, rule))?;
+    if name == OWN_USER.as_bytes() && !user.is_on {
+        // Every connection begins as this user, that of an administrator, too.
+        return Err("ERR the user 'redis' is everybody who has not logged in yet, and stays on: take its rules away (resetkeys resetchannels -@all), or listen with auth=required".into());
+    }
     let yes = |is: bool| if is { b"yes".as_slice() } else { b"no".as_slice() };
     let password = user.password.clone().unwrap_or_default();
     let (reads, writes) = user.rules.grants();
     let text = if user.rules.are_all() { Vec::new() } else { user.rules.text() };
     if text.len() > RULE_BYTES_MAX {
-        return Err(format!("ERR the rules of a user have at most {RULE_BYTES_MAX} bytes").into());
+        return Err(too_long());
     }
     ask(call, &[b"set", name, &password, yes(user.is_on), yes(reads), yes(writes), &text])?;
     renew(call.shared, call.database);
@@ -267,15 +287,16 @@ fn categories(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Ends the connections of users who are gone.
-fn end_of_nobody(call: &Call<'_>) {
-    let connections = call.shared.connections.borrow();
-    for connection in connections.values().filter_map(std::rc::Weak::upgrade) {
-        if call.database.user_of(connection.session()) != connection.session().user.get() {
-            connection.end();
-            connection.service.mark(&connection);
-        }
-    }
+/// Drops users one by one. Errors: one of them cannot be dropped; those before it are gone.
+fn delete(call: &mut Call<'_>) -> Outcome {
+    let mut count = 0;
+    let done = call.args[2..].iter().try_for_each(|name| {
+        let values = ask(call, &[b"delete", name])?;
+        count += i64::from(matches!(values.first(), Some(Value::Bool(true))));
+        Ok(())
+    });
+    renew(call.shared, call.database);
+    done.map(|()| call.reply().integer(count))
 }
 
 pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
@@ -306,20 +327,11 @@ pub(super) fn acl(call: &mut Call<'_>) -> Outcome {
         }
         (b"getuser", 3) => show(call, call.args[2])?,
         (b"setuser", 3..) => set(call)?,
-        (b"deluser", 3..) => {
-            let mut count = 0;
-            for name in &call.args[2..] {
-                let values = ask(call, &[b"delete", name])?;
-                count += i64::from(matches!(values.first(), Some(Value::Bool(true))));
-            }
-            renew(call.shared, call.database);
-            end_of_nobody(call);
-            call.reply().integer(count);
-        }
+        (b"deluser", 3..) => delete(call)?,
         (b"dryrun", 4..) => dryrun(call)?,
         (b"log", 2 | 3) => refusals::log(call)?,
         (b"load" | b"save", 2) => {
-            return Err("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.".into());
+            return Err("ERR This Redis instance is not configured to use an ACL file: users are rows of the database, and kept when they are changed".into());
         }
         _ => {
             let known = [

@@ -2,6 +2,7 @@
 //!
 //! Who has waited longest is woken first, since fibers run in the order in which they are woken. What follows on the same connection waits with it.
 
+use super::allowed;
 use super::call::{Call, Kind};
 use super::dispatch::{ATTEMPTS_MAX, is_conflict};
 use super::failure::{Outcome, SYNTAX};
@@ -93,7 +94,10 @@ fn until(
                 false => Ok(false),
             };
         }
-        // The databases may have changed places.
+        // It may be another user's turn to say what it may do, and the databases may have changed places.
+        if let Err(failure) = allowed::check_again(call) {
+            break Err(failure);
+        }
         call.spaces = call.shared.spaces(call.database);
         let tried = attempt(call);
         call.shared.tell_again();

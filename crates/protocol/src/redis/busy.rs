@@ -6,13 +6,14 @@
 
 use super::attention;
 use super::call::Call;
+use super::connection::check_others;
 use super::failure::Outcome;
 use super::reply::Reply;
 use super::shared::Shared;
 use super::table::Spec;
 use database::UserId;
 use runtime::fiber;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// After how many milliseconds a script is busy, unless `CONFIG SET` says otherwise.
@@ -131,21 +132,25 @@ pub(super) fn kill(call: &mut Call<'_>, is_function: bool) -> Outcome {
     Ok(())
 }
 
-/// What `FUNCTION STATS` says of a function that runs. Errors: it is a script.
-pub(super) fn describe(reply: &mut Reply<'_>, busy: &RefCell<Option<Rc<Busy>>>) -> Outcome {
-    let busy = busy.borrow();
-    let Some(busy) = busy.as_ref() else {
-        reply.null();
-        return Ok(());
+/// What `FUNCTION STATS` says of a function that runs. Its arguments are for those who see them by `MONITOR`, too.
+pub(super) fn describe(call: &mut Call<'_>) {
+    let busy = call.shared.busy.borrow().clone();
+    let Some(busy) = busy else {
+        call.reply().null();
+        return;
     };
+    let shows_command = busy.user == call.connection.session().user.get() || check_others(call).is_ok();
+    let mut reply = call.reply();
     reply.map(3);
     reply.text("name");
     reply.text(&busy.name);
     reply.text("command");
-    reply.out.extend_from_slice(&busy.command);
+    match shows_command {
+        true => reply.out.extend_from_slice(&busy.command),
+        false => reply.array(0),
+    }
     reply.text("duration_ms");
     reply.integer((fiber::now_ns().saturating_sub(busy.begun_ns) / 1_000_000) as i64);
-    Ok(())
 }
 
 /// Errors: a script runs long, and what is asked for is about functions.

@@ -4,14 +4,14 @@ use super::call::Call;
 use super::dispatch::is_freeing;
 use super::failure::{Outcome, SYNTAX};
 use super::glob::matches;
+use super::places::{has_movable_keys, key_flags, key_places};
 use super::reply::Reply;
-use super::resp::integer;
 use super::scripts::{help, unknown_subcommand};
 use super::table::{COMMANDS, Flag, Spec, find};
 
-/// Commands and subcommands with their categories, as Redis 7.0 has them; in the order of names.
+/// Commands and subcommands with their categories, as Redis 7.0 has them; in the order of names. A command that is nothing but its subcommands has few.
 const CATEGORIES: &[(&str, &str)] = &[
-    ("acl", "admin dangerous slow"),
+    ("acl", "slow"),
     ("acl|cat", "slow"),
     ("acl|deluser", "admin dangerous slow"),
     ("acl|dryrun", "admin dangerous slow"),
@@ -43,7 +43,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("bzmpop", "blocking slow sortedset write"),
     ("bzpopmax", "blocking fast sortedset write"),
     ("bzpopmin", "blocking fast sortedset write"),
-    ("client", "admin connection dangerous slow"),
+    ("client", "slow"),
     ("client|caching", "connection slow"),
     ("client|getname", "connection slow"),
     ("client|getredir", "connection slow"),
@@ -60,7 +60,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("client|trackinginfo", "connection slow"),
     ("client|unblock", "admin connection dangerous slow"),
     ("client|unpause", "admin connection dangerous slow"),
-    ("cluster", "admin dangerous slow"),
+    ("cluster", "slow"),
     ("cluster|addslots", "admin dangerous slow"),
     ("cluster|addslotsrange", "admin dangerous slow"),
     ("cluster|bumpepoch", "admin dangerous slow"),
@@ -96,7 +96,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("command|help", "connection slow"),
     ("command|info", "connection slow"),
     ("command|list", "connection slow"),
-    ("config", "admin dangerous slow"),
+    ("config", "slow"),
     ("config|get", "admin dangerous slow"),
     ("config|help", "slow"),
     ("config|resetstat", "admin dangerous slow"),
@@ -125,7 +125,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("fcall_ro", "scripting slow"),
     ("flushall", "dangerous keyspace slow write"),
     ("flushdb", "dangerous keyspace slow write"),
-    ("function", "scripting slow write"),
+    ("function", "slow"),
     ("function|delete", "scripting slow write"),
     ("function|dump", "scripting slow"),
     ("function|flush", "scripting slow write"),
@@ -174,7 +174,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("info", "dangerous slow"),
     ("keys", "dangerous keyspace read slow"),
     ("lastsave", "admin dangerous fast"),
-    ("latency", "admin dangerous slow"),
+    ("latency", "slow"),
     ("latency|doctor", "admin dangerous slow"),
     ("latency|graph", "admin dangerous slow"),
     ("latency|help", "slow"),
@@ -197,7 +197,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("lrem", "list slow write"),
     ("lset", "list slow write"),
     ("ltrim", "list slow write"),
-    ("memory", "read slow"),
+    ("memory", "slow"),
     ("memory|doctor", "slow"),
     ("memory|help", "slow"),
     ("memory|malloc-stats", "slow"),
@@ -206,12 +206,18 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("memory|usage", "read slow"),
     ("mget", "fast read string"),
     ("migrate", "dangerous keyspace slow write"),
+    ("module", "slow"),
+    ("module|help", "slow"),
+    ("module|list", "admin dangerous slow"),
+    ("module|load", "admin dangerous slow"),
+    ("module|loadex", "admin dangerous slow"),
+    ("module|unload", "admin dangerous slow"),
     ("monitor", "admin dangerous slow"),
     ("move", "fast keyspace write"),
     ("mset", "slow string write"),
     ("msetnx", "slow string write"),
     ("multi", "fast transaction"),
-    ("object", "keyspace read slow"),
+    ("object", "slow"),
     ("object|encoding", "keyspace read slow"),
     ("object|freq", "keyspace read slow"),
     ("object|help", "keyspace slow"),
@@ -225,13 +231,14 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("pfcount", "hyperloglog read slow"),
     ("pfdebug", "admin dangerous hyperloglog slow write"),
     ("pfmerge", "hyperloglog slow write"),
+    ("pfselftest", "admin dangerous hyperloglog slow"),
     ("ping", "connection fast"),
     ("psetex", "slow string write"),
     ("psubscribe", "pubsub slow"),
     ("psync", "admin dangerous slow"),
     ("pttl", "fast keyspace read"),
     ("publish", "fast pubsub"),
-    ("pubsub", "pubsub slow"),
+    ("pubsub", "slow"),
     ("pubsub|channels", "pubsub slow"),
     ("pubsub|help", "slow"),
     ("pubsub|numpat", "pubsub slow"),
@@ -259,7 +266,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("save", "admin dangerous slow"),
     ("scan", "keyspace read slow"),
     ("scard", "fast read set"),
-    ("script", "scripting slow"),
+    ("script", "slow"),
     ("script|debug", "scripting slow"),
     ("script|exists", "scripting slow"),
     ("script|flush", "scripting slow"),
@@ -280,7 +287,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("sinterstore", "set slow write"),
     ("sismember", "fast read set"),
     ("slaveof", "admin dangerous slow"),
-    ("slowlog", "admin dangerous slow"),
+    ("slowlog", "slow"),
     ("slowlog|get", "admin dangerous slow"),
     ("slowlog|help", "slow"),
     ("slowlog|len", "admin dangerous slow"),
@@ -318,14 +325,14 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("xautoclaim", "fast stream write"),
     ("xclaim", "fast stream write"),
     ("xdel", "fast stream write"),
-    ("xgroup", "slow stream write"),
+    ("xgroup", "slow"),
     ("xgroup|create", "slow stream write"),
     ("xgroup|createconsumer", "slow stream write"),
     ("xgroup|delconsumer", "slow stream write"),
     ("xgroup|destroy", "slow stream write"),
     ("xgroup|help", "slow stream"),
     ("xgroup|setid", "slow stream write"),
-    ("xinfo", "read slow stream"),
+    ("xinfo", "slow"),
     ("xinfo|consumers", "read slow stream"),
     ("xinfo|groups", "read slow stream"),
     ("xinfo|help", "slow stream"),
@@ -429,24 +436,6 @@ const FLAG_NAMES: [(Flag, &str); 7] = [
     (Flag::NoLogin, "no_auth"),
 ];
 
-/// Commands whose keys are not at places that one can tell without their other parts.
-fn has_movable_keys(spec: &Spec) -> bool {
-    let is_counted = ["zunionstore", "zinterstore", "zdiffstore", "sort", "sort_ro", "migrate", "georadius"];
-    is_counted.contains(&spec.name)
-        || spec.name == "georadiusbymember"
-        || spec.keys.0 == 0 && (numkeys_at(spec.name).is_some() || matches!(spec.name, "xread" | "xreadgroup"))
-}
-
-/// Where a command says how many keys it has.
-fn numkeys_at(name: &str) -> Option<usize> {
-    match name {
-        "zunion" | "zinter" | "zdiff" | "sintercard" | "zintercard" | "lmpop" | "zmpop" => Some(1),
-        "zunionstore" | "zinterstore" | "zdiffstore" => Some(2),
-        "eval" | "evalsha" | "eval_ro" | "evalsha_ro" | "fcall" | "fcall_ro" | "blmpop" | "bzmpop" => Some(2),
-        _ => None,
-    }
-}
-
 fn write_command(reply: &mut Reply<'_>, spec: &Spec, name: &str) {
     reply.array(10);
     reply.text(name);
@@ -478,98 +467,9 @@ fn named(name: &[u8]) -> Option<(&'static Spec, &'static str)> {
         return Some((spec, spec.name));
     }
     let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
-    let known = CATEGORIES.iter().map(|(known, _)| *known).find(|known| *known == lower)?;
+    let known = CATEGORIES.binary_search_by_key(&lower.as_str(), |(known, _)| known).ok().map(|at| CATEGORIES[at].0)?;
     let spec = find(known.split_once('|')?.0.as_bytes())?;
     Some((spec, known))
-}
-
-/// The places of keys among the parts of a command.
-pub(super) fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
-    let (first, last, step) = spec.keys;
-    let behind = |word: &[u8], from: usize| {
-        (from..args.len().saturating_sub(1)).rfind(|at| args[*at].eq_ignore_ascii_case(word)).map(|at| at + 1)
-    };
-    match spec.name {
-        "sort" => return std::iter::once(1).chain(behind(b"store", 2)).collect(),
-        "georadius" | "georadiusbymember" => {
-            let stored = behind(b"store", 5).or_else(|| behind(b"storedist", 5));
-            return std::iter::once(1).chain(stored).collect();
-        }
-        "xread" | "xreadgroup" => {
-            let streams = (1..args.len()).find(|at| args[*at].eq_ignore_ascii_case(b"streams"));
-            return streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (args.len() - at - 1) / 2).collect());
-        }
-        "migrate" => {
-            let mut at = 6;
-            // What stands behind these may be called like an option.
-            while at < args.len() && !args[at].eq_ignore_ascii_case(b"keys") {
-                at += match args[at].to_ascii_lowercase().as_slice() {
-                    b"auth" => 2,
-                    b"auth2" => 3,
-                    _ => 1,
-                };
-            }
-            let keys = Some(at).filter(|at| *at < args.len());
-            return keys.map_or(vec![3], |at| (at + 1..args.len()).collect());
-        }
-        _ => {}
-    }
-    if let Some(at) = numkeys_at(spec.name) {
-        let count = args.get(at).and_then(|text| integer(text)).unwrap_or(0);
-        let count = usize::try_from(count).unwrap_or(0).min(args.len());
-        let target = (spec.keys.0 > 0).then_some(1);
-        return target.into_iter().chain(at + 1..at + 1 + count).filter(|place| *place < args.len()).collect();
-    }
-    if first == 0 {
-        return Vec::new();
-    }
-    let end = if last < 0 { args.len() as i32 + last } else { last };
-    (first..=end)
-        .step_by(step.max(1) as usize)
-        .map(|place| place as usize)
-        .filter(|place| *place < args.len())
-        .collect()
-}
-
-/// True if a command writes to one of its keys, and whether it reads it; `number` counts its keys from 0.
-pub(super) fn key_access(spec: &Spec, number: usize) -> (bool, bool) {
-    let is_first = number == 0;
-    match spec.name {
-        "set" | "setex" | "psetex" | "mset" | "msetnx" | "setnx" | "restore" | "del" | "unlink" => (true, false),
-        "copy" => (!is_first, is_first),
-        "sort" | "georadius" | "georadiusbymember" => (!is_first, is_first),
-        "bitop" | "geosearchstore" | "zrangestore" | "pfmerge" => (is_first, !is_first),
-        name if name.ends_with("store") => (is_first, !is_first),
-        // What a command adds to need not be known to who adds.
-        "rename" | "renamenx" | "rpoplpush" | "brpoplpush" | "lmove" | "blmove" | "smove" => (true, is_first),
-        "append" | "lpush" | "rpush" | "lpushx" | "rpushx" | "linsert" | "lset" | "lrem" | "ltrim" | "sadd"
-        | "srem" | "zadd" | "zrem" | "hset" | "hmset" | "hsetnx" | "hdel" | "xadd" | "xdel" | "xtrim" | "expire"
-        | "pexpire" | "expireat" | "pexpireat" | "persist" | "setrange" | "geoadd" | "pfadd" | "zremrangebyrank"
-        | "zremrangebyscore" | "zremrangebylex" | "xgroup" | "xack" | "xsetid" => (true, false),
-        _ if spec.is(Flag::Write) => (true, true),
-        _ => (false, true),
-    }
-}
-
-fn key_flags(spec: &Spec, number: usize) -> Vec<&'static str> {
-    match spec.name {
-        "set" | "setex" | "psetex" | "mset" | "restore" => return vec!["OW", "update"],
-        "msetnx" | "setnx" => return vec!["OW", "insert"],
-        "del" | "unlink" => return vec!["RM", "delete"],
-        "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove" if number == 0 => {
-            return vec!["RW", "access", "delete"];
-        }
-        "lmove" | "blmove" | "rpoplpush" | "brpoplpush" | "smove" => return vec!["RW", "insert"],
-        _ => {}
-    }
-    match key_access(spec, number) {
-        (true, true) => vec!["RW", "access", "update"],
-        (true, false) if spec.name.ends_with("store") || matches!(spec.name, "sort" | "bitop" | "copy") => {
-            vec!["OW", "update"]
-        }
-        (true, false) => vec!["RW", "update"],
-        _ => vec!["RO", "access"],
-    }
 }
 
 const HELP: &[&str] = &[

@@ -114,7 +114,7 @@ pub(super) fn authenticate(shared: &Shared, connection: &Connection, state: &Sta
     database.authenticate_plainly(connection.session(), &user, read.unwrap_or_default()).map_err(|error| {
         let is_hello = state.last.get().is_some_and(|spec| spec.name == "hello");
         let command: &[u8] = if is_hello { b"HELLO" } else { b"AUTH" };
-        let refusal = Refusal::new("auth", allowed::Place::Top.name(), command, user.clone());
+        let refusal = Refusal::new("auth", allowed::Place::Top.name(), command, &user);
         allowed::note(shared, connection, state, refusal);
         // Who may open no sessions is told no more than who does not know the password.
         match error.code() == ErrorCode::AccessDenied as u32 {
@@ -194,6 +194,16 @@ fn read_hello<'a>(args: &[&'a [u8]], resp3: bool) -> Outcome<Hello<'a>> {
     Ok(hello)
 }
 
+/// Whom a login means. Clients call `default` whom they are not told a name of: that is the listener's user, unless there is one of that name.
+fn meant<'a>(connection: &Connection, state: &'a State, user: &'a [u8]) -> &'a [u8] {
+    match &state.terms.user {
+        Some(own) if user == b"default" && connection.database().catalog.user_by_name("default").is_none() => {
+            own.as_bytes()
+        }
+        _ => user,
+    }
+}
+
 /// Serves `AUTH` and `HELLO`: their answers may come later, and the rest of the input waits for them.
 pub(super) fn log_in(
     connection: &Rc<Connection>,
@@ -211,7 +221,8 @@ pub(super) fn log_in(
             Ok(())
         })
     };
-    if state.multi.borrow().is_some() {
+    if let Some(multi) = state.multi.borrow_mut().as_mut() {
+        multi.is_broken = true;
         return refuse(format!("ERR Command not allowed inside a transaction: {}", spec.name).into());
     }
     if spec.name == "auth" {
@@ -223,7 +234,7 @@ pub(super) fn log_in(
         if user.is_empty() {
             return refuse("ERR AUTH <password> called without any password configured for the default user. Give the name of a user, too: AUTH <username> <password>".into());
         }
-        return connection.log_in(0, &encode_login(user, password, false, None));
+        return connection.log_in(0, &encode_login(meant(connection, state, user), password, false, None));
     }
     let hello = match read_hello(args, state.resp3.get()) {
         Ok(hello) => hello,
@@ -231,7 +242,8 @@ pub(super) fn log_in(
     };
     if let Some((user, password)) = hello.login {
         let tag = BY_HELLO | if hello.resp3 { IN_RESP3 } else { 0 } | state.id << 2;
-        return connection.log_in(tag, &encode_login(user, password, hello.resp3, hello.name));
+        return connection
+            .log_in(tag, &encode_login(meant(connection, state, user), password, hello.resp3, hello.name));
     }
     if connection.must_log_in() {
         return refuse("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());
@@ -553,13 +565,12 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         check_others(call)?;
     }
     for (connection, state) in &meant {
-        connection.end();
-        if !Rc::ptr_eq(connection, call.connection) {
-            // Who waits ends at once.
-            state.has_left.set(true);
-            attention::wake(call.shared, state.id);
+        if Rc::ptr_eq(connection, call.connection) {
+            connection.end();
+            connection.service.mark(connection);
+        } else {
+            end(call.shared, connection, state);
         }
-        connection.service.mark(connection);
     }
     call.shared.wake_waiting();
     let count = meant.len() as i64;
@@ -569,6 +580,15 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         (false, count) => call.reply().integer(count),
     }
     Ok(())
+}
+
+/// Ends another connection than the one that asks for it: behind its answers, and if it waits for a key or the end of a pause, at once. Who waits for keys
+/// has to be woken.
+pub(super) fn end(shared: &Shared, connection: &Rc<Connection>, state: &State) {
+    connection.end();
+    state.has_left.set(true);
+    attention::wake(shared, state.id);
+    connection.service.mark(connection);
 }
 
 /// The connection is gone: nothing of it stays.

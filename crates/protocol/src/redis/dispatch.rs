@@ -351,6 +351,12 @@ fn serve_in_fiber(
             if !attention::wait_pause(&shared, (connection, &state), spec, &args) {
                 return Ok(());
             }
+            connection.act(context);
+            if let Err(denied) = allowed::check(&shared, connection, &state, (spec, &args), Place::Top) {
+                shared.stats.reject(spec);
+                return refuse(connection, &shared, &denied.text(name_of(spec, &args)));
+            }
+            connection.act(context);
             attention::begin(&shared, (connection, &state), spec, &args);
         }
         let begun = now_ns(connection);

@@ -307,11 +307,10 @@ fn statistics(call: &mut Call<'_>) -> Outcome {
         let libraries = call.shared.libraries.borrow();
         (libraries.by_name.len(), libraries.functions.len())
     };
-    let shared = Rc::clone(call.shared);
+    call.reply().map(2);
+    call.reply().text("running_script");
+    busy::describe(call);
     let mut reply = call.reply();
-    reply.map(2);
-    reply.text("running_script");
-    busy::describe(&mut reply, &shared.busy)?;
     reply.text("engines");
     reply.map(1);
     reply.text("LUA");

@@ -15,8 +15,12 @@ pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
             return false;
         }
         if pattern.get(at) == Some(&b'*') {
-            star = Some((at + 1, read));
             at += 1;
+            if at == pattern.len() {
+                // However long the rest is.
+                return true;
+            }
+            star = Some((at, read));
             continue;
         }
         if read == text.len() {
@@ -102,6 +106,13 @@ mod tests {
         for (pattern, text) in no {
             assert!(!matches(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn a_star_at_the_end_takes_a_text_of_any_length() {
+        let long = [b"cache:".as_slice(), &vec![b'x'; 2 * super::STEPS_MAX]].concat();
+        assert!(matches(b"cache:*", &long) && matches(b"*", &long) && matches(b"c**", &long));
+        assert!(!matches(b"other:*", &long));
     }
 
     #[test]

@@ -247,6 +247,12 @@ pub(super) fn pfmerge(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// `PFSELFTEST`: tests are not run where values are served.
+pub(super) fn pfselftest(call: &mut Call<'_>) -> Outcome {
+    call.reply().ok();
+    Ok(())
+}
+
 /// `PFDEBUG`: what tests of clients look at.
 pub(super) fn pfdebug(call: &mut Call<'_>) -> Outcome {
     let key = call.args[2];

@@ -391,7 +391,7 @@ pub(super) fn dbsize(call: &mut Call<'_>) -> Outcome {
 /// `MIGRATE`: refused, unless there is nothing to move.
 pub(super) fn migrate(call: &mut Call<'_>) -> Outcome {
     let spec = super::table::find(b"migrate").ok_or(SYNTAX)?;
-    for place in super::commands::key_places(spec, call.args) {
+    for place in super::places::key_places(spec, call.args) {
         if call.find(call.args[place])?.is_some() {
             return Err("ERR MIGRATE is not there: DUMP and RESTORE carry keys from one server to another".into());
         }

@@ -28,6 +28,7 @@ mod keys;
 mod leftovers;
 mod lists;
 mod measure;
+mod places;
 mod probe;
 mod pubsub;
 mod refusals;

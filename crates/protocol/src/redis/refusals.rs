@@ -24,8 +24,10 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(reason: &'static str, place: &'static str, object: &[u8], user: String) -> Self {
+    /// The user is whoever was named: of a login that failed, anybody and as long as one likes.
+    pub(super) fn new(reason: &'static str, place: &'static str, object: &[u8], user: &str) -> Self {
         let object = object[..object.len().min(OBJECT_BYTES_MAX)].to_vec();
+        let user = user[..user.floor_char_boundary(OBJECT_BYTES_MAX)].to_string();
         Refusal { reason, place, object, user, count: 1, at_ms: 0, client: String::new() }
     }
 
@@ -105,10 +107,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn long_names_are_cut() {
+        let refusal = Refusal::new("auth", "toplevel", b"AUTH", &"é".repeat(OBJECT_BYTES_MAX));
+        assert_eq!(refusal.user.len(), OBJECT_BYTES_MAX);
+        assert_eq!(
+            Refusal::new("auth", "toplevel", b"AUTH", &format!("a{}", "é".repeat(OBJECT_BYTES_MAX))).user.len(),
+            OBJECT_BYTES_MAX - 1
+        );
+    }
+
+    #[test]
     fn the_same_refusal_is_counted_and_the_oldest_go() {
         let mut refusals = Refusals::default();
         let add = |refusals: &mut Refusals, object: &str, now_ms| {
-            refusals.add(Refusal::new("key", "toplevel", object.as_bytes(), "bob".to_string()), String::new(), now_ms);
+            refusals.add(Refusal::new("key", "toplevel", object.as_bytes(), "bob"), String::new(), now_ms);
         };
         add(&mut refusals, "a", 1000);
         add(&mut refusals, "b", 2000);

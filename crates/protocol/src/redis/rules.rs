@@ -4,9 +4,12 @@
 //! subcommand. A user has a list of its own and further ones in parentheses; a command may run if one of the lists allows the whole of it.
 //!
 //! Who has no rules may do here what its grants on the spaces allow (`acl`).
+//!
+//! Invariant: the text of rules gives the same rules when it is read again. What cannot be read allows nothing.
 
-use super::commands::{all_categories, all_names, categories_of, key_access, key_places};
+use super::commands::{all_categories, all_names, categories_of};
 use super::glob::matches;
+use super::places::{Access, access_of, channel_places, key_places};
 use super::table::{Flag, Spec, find};
 use hashbrown::HashMap;
 use std::sync::LazyLock;
@@ -14,22 +17,32 @@ use std::sync::LazyLock;
 /// Bytes of the rules of one user.
 pub(super) const RULE_BYTES_MAX: usize = 64 << 10;
 
+/// Words of 64 bits that commands and subcommands take.
+const BIT_WORDS: usize = 8;
+
+/// A bit for each command and subcommand.
+type Bits = [u64; BIT_WORDS];
+
 /// Commands and subcommands by their names, each with its number.
 static NUMBERS: LazyLock<HashMap<&'static str, usize>> =
     LazyLock::new(|| all_names().enumerate().map(|(number, name)| (name, number)).collect());
+
+/// The commands and subcommands of each category.
+static CATEGORIES: LazyLock<HashMap<&'static str, Bits>> = LazyLock::new(|| {
+    let bits_of = |category: &'static str| {
+        let mut bits = Bits::default();
+        let members = NUMBERS.iter().filter(|(name, _)| categories_of(name).any(|of| of == category));
+        members.for_each(|(_, number)| bits[number / 64] |= 1 << (number % 64));
+        (category, bits)
+    };
+    all_categories().into_iter().map(bits_of).collect()
+});
 
 const UNKNOWN: &str = "Unknown command or category name in ACL";
 const MALFORMED: &str = "Syntax error";
 const BEHIND_ALL_KEYS: &str = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns";
 const BEHIND_ALL_CHANNELS: &str = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels";
 const TOO_DEEP: &str = "Allowing first-arg of a subcommand is not supported";
-
-/// What is done to a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Access {
-    pub(super) writes: bool,
-    pub(super) reads: bool,
-}
 
 /// Keys that may be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +69,7 @@ impl Pattern {
 /// One list of rules, and what it comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct List {
-    /// A bit for each command and subcommand.
-    allowed: Vec<u64>,
+    allowed: Bits,
     /// Commands that are allowed with certain first arguments only.
     first_words: Vec<(&'static str, Vec<u8>)>,
     /// It begins with all commands rather than none.
@@ -128,42 +140,8 @@ pub(super) fn name_of(spec: &Spec, args: &[&[u8]]) -> &'static str {
     known.unwrap_or(spec.name)
 }
 
-/// What a command does to one of its keys: as much as it takes to be allowed, which is less than [`key_access`] where it only counts or looks whether
-/// something is there.
-fn access_of(spec: &Spec, number: usize, args: &[&[u8]]) -> Access {
-    let has_word = |from: usize, words: &[&str]| {
-        args.iter().skip(from).any(|arg| words.iter().any(|word| arg.eq_ignore_ascii_case(word.as_bytes())))
-    };
-    let (writes, reads) = match spec.name {
-        "exists" | "hexists" | "hlen" | "hstrlen" | "llen" | "memory" | "object" | "scard" | "sismember" | "strlen"
-        | "touch" | "type" | "watch" | "xlen" | "zcard" => (false, false),
-        "set" => (true, has_word(3, &["get"])),
-        // It only reads if all that it says is GET with two words.
-        "bitfield" => (args.len() == 2 || !args[2..].chunks(3).all(|part| part[0].eq_ignore_ascii_case(b"get")), true),
-        "pfmerge" => (number == 0, true),
-        "xreadgroup" => (false, true),
-        "xclaim" | "xautoclaim" | "restore-asking" => (true, false),
-        "eval" | "evalsha" | "fcall" => (true, true),
-        _ => key_access(spec, number),
-    };
-    Access { writes, reads }
-}
-
-/// The places of channels among the parts of a command, and whether they are patterns.
-fn channel_places(spec: &Spec, count: usize) -> (std::ops::Range<usize>, bool) {
-    match spec.name {
-        "publish" | "spublish" => (1..2, false),
-        "subscribe" | "ssubscribe" => (1..count, false),
-        "psubscribe" => (1..count, true),
-        _ => (0..0, false),
-    }
-}
-
 impl List {
     fn set(&mut self, number: usize, is_allowed: bool) {
-        if self.allowed.is_empty() {
-            self.allowed = vec![0; NUMBERS.len().div_ceil(64)];
-        }
         let bit = 1 << (number % 64);
         if is_allowed {
             self.allowed[number / 64] |= bit;
@@ -173,8 +151,7 @@ impl List {
     }
 
     fn has(&self, name: &str) -> bool {
-        let number = NUMBERS.get(name).copied().unwrap_or(usize::MAX);
-        self.allowed.get(number / 64).is_some_and(|bits| bits & 1 << (number % 64) != 0)
+        NUMBERS.get(name).is_some_and(|number| is_set(&self.allowed, *number))
     }
 
     fn set_all(&mut self, is_allowed: bool) {
@@ -196,15 +173,11 @@ impl List {
     fn apply_command(&mut self, is_allowed: bool, name: &str) -> Result<(), &'static str> {
         let (sign, name) = (if is_allowed { '+' } else { '-' }, name.to_ascii_lowercase());
         if let Some(category) = name.strip_prefix('@') {
-            if !all_categories().contains(&category) {
-                return Err(UNKNOWN);
+            let members = CATEGORIES.get(category).ok_or(UNKNOWN)?;
+            for (allowed, members) in self.allowed.iter_mut().zip(members) {
+                *allowed = if is_allowed { *allowed | members } else { *allowed & !members };
             }
-            for (known, number) in NUMBERS.iter() {
-                if categories_of(known).any(|of| of == category) {
-                    self.set(*number, is_allowed);
-                    self.first_words.retain(|(command, _)| command != known);
-                }
-            }
+            self.first_words.retain(|(command, _)| !is_set(members, NUMBERS[command]));
             self.say(sign, &name);
             return Ok(());
         }
@@ -216,16 +189,17 @@ impl List {
             self.say(sign, &name);
             return Ok(());
         }
-        let Some((command, word)) = name.split_once('|') else { return Err(UNKNOWN) };
+        // What is left are first arguments of a command that has no subcommands. They are allowed, and never taken away.
+        let (command, word) = name.rsplit_once('|').filter(|_| is_allowed).ok_or(UNKNOWN)?;
+        if command.contains('|') && NUMBERS.contains_key(command) {
+            return Err(TOO_DEEP);
+        }
         let spec = find(command.as_bytes()).ok_or(UNKNOWN)?;
         if word.is_empty() {
             return Err(MALFORMED);
         }
-        let has_subcommands = NUMBERS.keys().any(|known| is_subcommand(known, command));
-        match (word.contains('|'), has_subcommands || !is_allowed) {
-            (true, _) => return Err(TOO_DEEP),
-            (false, true) => return Err(UNKNOWN),
-            (false, false) => {}
+        if NUMBERS.keys().any(|known| is_subcommand(known, command)) {
+            return Err(UNKNOWN);
         }
         let first = (spec.name, word.as_bytes().to_vec());
         if !self.first_words.contains(&first) {
@@ -257,22 +231,18 @@ impl List {
             (b"allcommands" | b"+@all", _) => self.set_all(true),
             (b"nocommands" | b"-@all", _) => self.set_all(false),
             _ if has_blanks => return Err(MALFORMED),
-            (_, [b'~', glob @ ..]) => self.add_keys(Access { writes: true, reads: true }, glob)?,
+            (_, [b'~' | b'%', ..]) if self.has_all_keys => return Err(BEHIND_ALL_KEYS),
+            (_, [b'~', glob @ ..]) => self.add_keys(Access { writes: true, reads: true }, glob),
             (_, [b'%', rest @ ..]) => {
                 // Redis takes one without a pattern for one of nothing.
                 let end = rest.iter().position(|byte| *byte == b'~').unwrap_or(rest.len());
-                let mut access = Access { writes: false, reads: false };
-                for letter in &rest[..end] {
-                    match letter.to_ascii_uppercase() {
-                        b'R' => access.reads = true,
-                        b'W' => access.writes = true,
-                        _ => return Err(MALFORMED),
-                    }
-                }
-                if end == 0 {
-                    return Err(MALFORMED);
-                }
-                self.add_keys(access, rest.get(end + 1..).unwrap_or_default())?;
+                let access = match rest[..end].to_ascii_uppercase().as_slice() {
+                    b"R" => Access { writes: false, reads: true },
+                    b"W" => Access { writes: true, reads: false },
+                    b"RW" | b"WR" => Access { writes: true, reads: true },
+                    _ => return Err(MALFORMED),
+                };
+                self.add_keys(access, rest.get(end + 1..).unwrap_or_default());
             }
             (_, [b'&', glob @ ..]) => {
                 if self.has_all_channels {
@@ -291,10 +261,7 @@ impl List {
         Ok(())
     }
 
-    fn add_keys(&mut self, access: Access, glob: &[u8]) -> Result<(), &'static str> {
-        if self.has_all_keys {
-            return Err(BEHIND_ALL_KEYS);
-        }
+    fn add_keys(&mut self, access: Access, glob: &[u8]) {
         match self.keys.iter_mut().find(|known| known.glob == glob) {
             Some(known) => {
                 known.access.reads |= access.reads;
@@ -302,7 +269,6 @@ impl List {
             }
             None => self.keys.push(Pattern { access, glob: glob.to_vec() }),
         }
-        Ok(())
     }
 
     fn may_reach(&self, key: &[u8], access: Access) -> bool {
@@ -367,6 +333,10 @@ impl List {
     /// All of it, in words that give the same list again.
     fn words(&self) -> Vec<Vec<u8>> {
         let [mut words, channels] = self.reach();
+        if !self.has_all_keys {
+            // As it is shown it would be the rule that no pattern may come behind.
+            words.iter_mut().filter(|word| *word == b"~*").for_each(|word| *word = b"%RW~*".to_vec());
+        }
         if !self.has_all_channels {
             words.push(b"resetchannels".to_vec());
         }
@@ -382,6 +352,10 @@ impl List {
     }
 }
 
+fn is_set(bits: &Bits, number: usize) -> bool {
+    bits[number / 64] & 1 << (number % 64) != 0
+}
+
 fn is_subcommand(name: &str, command: &str) -> bool {
     name.strip_prefix(command).is_some_and(|rest| rest.starts_with('|'))
 }
@@ -393,7 +367,11 @@ pub(super) fn joined(words: &[&[u8]]) -> Result<Vec<Vec<u8>>, String> {
     let mut first = String::new();
     for word in words {
         let word = match open.take() {
-            Some(before) => [before.as_slice(), b" ", word].concat(),
+            Some(mut before) => {
+                before.push(b' ');
+                before.extend_from_slice(word);
+                before
+            }
             None => {
                 first = String::from_utf8_lossy(word).into_owned();
                 word.to_vec()
@@ -506,8 +484,11 @@ impl Rules {
         words.join(&b' ')
     }
 
-    /// Rules of a text that was kept. What is not understood any more allows nothing.
+    /// Rules of a text that was kept. What is not understood any more, or longer than `ACL SETUSER` takes, allows nothing.
     pub(super) fn of_text(text: &[u8]) -> Self {
+        if text.len() > RULE_BYTES_MAX {
+            return Rules::default();
+        }
         let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
         let mut rules = Rules::default();
         let read = joined(&words)
@@ -579,6 +560,10 @@ mod tests {
             ("sunionstore put:1 read:1 other", false),
             ("sort read:1 store put:1", true),
             ("sort read:1 store read:2", false),
+            ("sort read:1 store other by store put:1", false),
+            ("sort read:1 by store put:1", true),
+            ("georadius read:1 1 1 1 km store put:1 storedist other", false),
+            ("xreadgroup group streams read:1 streams other >", false),
             ("eval x 1 read:1", false),
             ("eval_ro x 1 read:1", true),
             ("xread count 1 streams read:1 other 0 0", false),
@@ -624,6 +609,71 @@ mod tests {
         assert_eq!(Rules::of_text(b"~* +@all +what"), Rules::default(), "a rule that is unknown allows nothing");
         assert_eq!(made.shown()[0].commands, "+@all -@dangerous +config|get +select|1 -get");
         assert_eq!(rules("+config|get +config|set +config").shown()[0].commands, "-@all +config");
+        let all_by_pattern = rules("+get %R~* %W~* ~a:*");
+        assert_eq!(Rules::of_text(&all_by_pattern.text()), all_by_pattern);
+        assert_eq!(all_by_pattern.shown()[0].keys, b"~* ~a:*");
+        assert_eq!(Rules::of_text(&[b"+@all ~*".as_slice(), &[b' '; RULE_BYTES_MAX]].concat()), Rules::default());
+    }
+
+    #[test]
+    fn the_text_of_any_rules_gives_them_again() {
+        let words = [
+            "~a:*",
+            "%R~b:*",
+            "%W~b:*",
+            "%RW~*",
+            "%R~*",
+            "%W~*",
+            "~*",
+            "allkeys",
+            "resetkeys",
+            "&a",
+            "&*",
+            "resetchannels",
+            "+@all",
+            "-@all",
+            "+@read",
+            "-@read",
+            "+@write",
+            "-@dangerous",
+            "+get",
+            "-get",
+            "+client",
+            "-client",
+            "+client|id",
+            "-client|id",
+            "+select|0",
+            "+select|1",
+            "-select",
+            "+select",
+            "(+get ~a)",
+            "(%RW~* ~x +@all -@admin)",
+            "()",
+        ];
+        let mut state = 1u64;
+        for _ in 0..5000 {
+            let mut made = Rules::default();
+            for _ in 0..8 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                // A pattern behind all keys is refused, and changes nothing.
+                let _ = made.apply(words[(state >> 33) as usize % words.len()].as_bytes());
+            }
+            let text = made.text();
+            let (again, shown) = (Rules::of_text(&text), String::from_utf8_lossy(&text));
+            assert_eq!(again.text(), text, "{shown}");
+            for command in
+                ["get a:1", "set b:1 x", "client id", "client list", "select 0", "select 1", "keys x", "publish a x"]
+            {
+                assert_eq!(ask(&again, command), ask(&made, command), "{command} by {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_words_take_no_long_time() {
+        let words = vec![b"a".as_slice(); 1_000_000];
+        assert_eq!(joined(&[&[b"(".as_slice()], words.as_slice()].concat()), Err("(".to_string()));
+        assert!(all_names().count() <= BIT_WORDS * 64);
     }
 
     #[test]
@@ -644,17 +694,26 @@ mod tests {
             "~",
             "%~x",
             "%X~x",
+            "%RR~x",
+            "%RWR~x",
             "+config|nothing",
             "+config|get|x",
             "+get|",
             "x",
             "-select|0",
+            "-config|get|x",
             "& ",
         ] {
             let refused = Rules::default().apply(rule.as_bytes());
             assert_eq!(refused.is_err(), rule != "~", "{rule}");
         }
+        for (rule, wanted) in
+            [("+config|get|x", TOO_DEEP), ("+select|0|1", UNKNOWN), ("-config|get|x", UNKNOWN), ("+config|", MALFORMED)]
+        {
+            assert_eq!(Rules::default().apply(rule.as_bytes()), Err(wanted), "{rule}");
+        }
         assert_eq!(rules("~*").clone().apply(b"~a"), Err(BEHIND_ALL_KEYS));
+        assert_eq!(rules("~*").clone().apply(b"%X~a"), Err(BEHIND_ALL_KEYS));
         assert_eq!(rules("&*").clone().apply(b"&a"), Err(BEHIND_ALL_CHANNELS));
     }
 
@@ -675,7 +734,8 @@ mod tests {
             "function",
         ];
         for spec in super::super::table::COMMANDS {
-            let is_of_keys = categories_of(spec.name).any(|of| matches!(of, "read" | "write" | "keyspace"));
+            let names = std::iter::once(spec.name).chain(super::super::commands::subcommands_of(spec.name));
+            let is_of_keys = names.flat_map(categories_of).any(|of| matches!(of, "read" | "write" | "keyspace"));
             let count = usize::try_from(spec.arity.unsigned_abs()).unwrap().max(4);
             let mut args: Vec<&[u8]> = vec![b"2"; count.max(6)];
             args[0] = spec.name.as_bytes();

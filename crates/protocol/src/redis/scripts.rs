@@ -274,7 +274,7 @@ impl ScriptCommands for Commands {
 
     fn may_run(&self, parts: &[&[u8]]) -> Option<bool> {
         let spec = find(parts.first()?).filter(|spec| spec.takes(parts.len()))?;
-        if let Some(rules) = &*self.state.rules.borrow() {
+        if let Some(rules) = allowed::rules_of(&self.shared, &self.connection) {
             return Some(rules.check(spec, parts).is_ok());
         }
         let database = self.connection.database();
@@ -309,7 +309,6 @@ pub(super) fn run(call: &mut Call<'_>, run: &Run<'_>) -> Outcome {
     let Some(context) = fiber::local::<Context>() else { return Err("ERR scripts run in fibers".into()) };
     let state = State { id: call.state.id, begun_ns: call.state.begun_ns, ..State::default() };
     state.db.set(call.db);
-    *state.rules.borrow_mut() = call.state.rules.borrow().clone();
     let commands = Rc::new(Commands {
         connection: Rc::clone(call.connection),
         context,

@@ -4,6 +4,7 @@ use super::call::{Call, Kind};
 use super::connection::REDIS_VERSION;
 use super::failure::Outcome;
 use super::keys::fields_of;
+use super::scripts::{help, unknown_subcommand};
 use super::shared::DATABASES;
 
 /// A section of `INFO`.
@@ -228,6 +229,34 @@ pub(super) fn lastsave(call: &mut Call<'_>) -> Outcome {
     let seconds = call.database.environment().clock.wall_ns() / 1_000_000_000;
     let begun = seconds.saturating_sub(call.database.uptime_ns() / 1_000_000_000);
     call.reply().integer(begun as i64);
+    Ok(())
+}
+
+const MODULE_HELP: &[&str] = &[
+    "MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "LIST",
+    "    Returns modules, of which there are none.",
+    "LOAD <path> [<arg> ...]",
+    "LOADEX <path> [[CONFIG NAME VALUE]...] [ARGS ...]",
+    "UNLOAD <name>",
+    "    Are refused: there are no modules here.",
+    "HELP",
+    "    Prints this help.",
+];
+
+/// `MODULE`: there are none.
+pub(super) fn module(call: &mut Call<'_>) -> Outcome {
+    match (call.args[1].to_ascii_lowercase().as_slice(), call.args.len()) {
+        (b"list", 2) => call.reply().array(0),
+        (b"help", 2) => help(call, MODULE_HELP),
+        (b"load" | b"loadex", 3..) => {
+            return Err("ERR MODULE LOAD is not there: commands are those of this server".into());
+        }
+        (b"unload", 3) => {
+            return Err("ERR Error unloading module: no such module with that name".into());
+        }
+        _ => return Err(unknown_subcommand(call, "module", &["list", "load", "loadex", "unload", "help"])),
+    }
     Ok(())
 }
 

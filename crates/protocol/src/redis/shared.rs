@@ -48,6 +48,8 @@ pub(super) struct Spaces {
     keys: [Option<Rc<Space>>; DATABASES],
     elements: [Option<Rc<Space>>; 5],
     functions: Option<Rc<Space>>,
+    /// Of `ACL SETUSER`, see `allowed`.
+    pub(super) rules: Option<Rc<Space>>,
     /// Groups, consumers and pending entries of streams.
     of_groups: [Option<Rc<Space>>; 3],
 }
@@ -65,6 +67,7 @@ impl Spaces {
             keys: std::array::from_fn(|db| catalog.space_by_name(&keys_name(db))),
             elements: ELEMENTS.map(|(_, name)| catalog.space_by_name(name)),
             functions: catalog.space_by_name(FUNCTIONS),
+            rules: catalog.space_by_name(super::allowed::RULES),
             of_groups: OF_GROUPS.map(|(_, name, _)| catalog.space_by_name(name)),
         }
     }

@@ -1,5 +1,6 @@
 //! `SORT`: the elements of a list, a set or a sorted set in the order of numbers, of texts, or of what stands under other keys.
 
+use super::allowed;
 use super::call::{Call, Entry, Head, Kind, SLICE, double};
 use super::failure::{Outcome, SYNTAX, WRONG_TYPE};
 use super::keys::read_text;
@@ -22,9 +23,9 @@ struct Options<'a> {
 
 /// True if keys that patterns make of elements may be read, whichever they are.
 fn may_read_all(call: &Call<'_>) -> bool {
-    let rules = call.state.rules.borrow();
+    let rules = allowed::rules_of(call.shared, call.connection);
     let spec = call.args.first().and_then(|name| find(name));
-    rules.as_ref().is_none_or(|rules| spec.is_some_and(|spec| rules.may_read_all(spec, call.args)))
+    rules.is_none_or(|rules| spec.is_some_and(|spec| rules.may_read_all(spec, call.args)))
 }
 
 fn options<'a>(call: &Call<'a>, reads_only: bool) -> Outcome<Options<'a>> {

@@ -17,6 +17,23 @@ if by_hash and box.space._collation.index.name:get(by_hash) == nil then
     box.space._collation:insert({ id, by_hash, 1, 'HASH', '', setmetatable({}, { __serialize = 'map' }) })
 end
 
+-- Those whom `ACL SETUSER` allows everything have rights on all spaces of the door: on one that comes, too.
+local function on_all_spaces(user)
+    local own, found = box.space._user.index.name:get(own_user), nil
+    for _, right in box.space._priv:pairs({ own.id, 'space' }) do
+        -- The door's spaces are those that its own user reads and writes.
+        if bit.band(right.privilege, 3) == 3 then
+            local row = box.space._priv:get({ user.id, 'space', right.object_id })
+            found = bit.band(found or 3, row and row.privilege or 0)
+        end
+    end
+    return found or 0
+end
+local may_all = {}
+for _, user in box.space._user:pairs() do
+    may_all[user.name] = user.type == 'user' and user.name ~= own_user and on_all_spaces(user) or nil
+end
+
 local function make(name, format, parts, kind, ttl)
     if box.space[name] ~= nil then
         return box.space[name]
@@ -24,6 +41,13 @@ local function make(name, format, parts, kind, ttl)
     local space = box.schema.space.create(name, { engine = engine, format = format, ttl = ttl })
     space:create_index('primary', { type = engine == 'memtx' and kind or 'tree', parts = parts })
     box.schema.user.grant(own_user, 'read,write', 'space', name)
+    for user, rights in pairs(may_all) do
+        for mask, privilege in ipairs({ 'read', 'write' }) do
+            if bit.band(rights, mask) ~= 0 then
+                box.schema.user.grant(user, privilege, 'space', name)
+            end
+        end
+    end
     return space
 end
 

@@ -67,7 +67,7 @@ pub struct State {
     pub(super) has_left: Cell<bool>,
     /// Of the listener.
     pub(super) terms: Rc<Terms>,
-    /// What its user may do, if that has rules.
+    /// What its user may do, if that has rules; not of a script, see `allowed::rules_of`.
     pub(super) rules: RefCell<Option<Rc<Rules>>>,
     /// Whether it may run a command has to be looked at: it must log in, listens to channels, or has rules.
     pub(super) is_special: Cell<bool>,

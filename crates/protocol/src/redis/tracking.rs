@@ -7,10 +7,10 @@
 //! Names of keys are told only to who may read them. Rights change while a client is told, so they are looked at whenever it is.
 
 use super::call::Call;
-use super::commands::key_places;
 use super::connection::check_others;
 use super::events::look_again;
 use super::failure::{Outcome, SYNTAX};
+use super::places::key_places;
 use super::reply::Reply;
 use super::resp::integer;
 use super::shared::Shared;
