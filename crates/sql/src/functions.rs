@@ -256,6 +256,9 @@ functions! {
             (Value::Int(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
             (Value::Uint(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
             (other, _) => text(run, other).bytes().for_each(|byte| _ = write!(all, "{byte:02X}")),
+            (value @ (Value::Decimal(_) | Value::Double(_)), Dialect::Mysql) => {
+                _ = write!(all, "{:X}", nearest_bits(value.as_double().unwrap_or(0.0)));
+            }
         }
         Ok(Value::text(all))
     };
@@ -499,6 +502,14 @@ fn truncate(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
 }
 
 fn trim(run: &mut Run<'_>, a: &[Value], left: bool, right: bool) -> Result<Value> {
+/// The bits of the whole number nearest to a double, as MySQL's HEX has them: all are set of what 64 bits do not hold.
+fn nearest_bits(value: f64) -> u64 {
+    if value <= i64::MIN as f64 || value >= u64::MAX as f64 {
+        return u64::MAX;
+    }
+    value.round() as i128 as u64
+}
+
     if let Value::Bytes(bytes) = &a[0] {
         let mut rest = &bytes[..];
         while left && rest.first() == Some(&0) {
