@@ -434,7 +434,30 @@ pub(super) fn keeps_bytes(name: &str) -> bool {
 pub(super) const WEAK: &str = "json_unquote";
 
 fn is_weak(bound: &Bound) -> bool {
-    matches!(&bound.expr, Expr::Call(function, _) if function.name == WEAK)
+    fn is_it(expr: &Expr) -> bool {
+        match expr {
+            Expr::Call(function, _) if function.name == WEAK => true,
+            Expr::Call(function, arguments) => !makes_own_text(function.name) && are_they(&mut arguments.iter()),
+            Expr::Concat(a, b) => are_they(&mut [&**a, &**b].into_iter()),
+            Expr::Coalesce(parts) => are_they(&mut parts.iter()),
+            Expr::Case(branches, otherwise) => {
+                are_they(&mut branches.iter().map(|(_, value)| value).chain([&**otherwise]))
+            }
+            _ => false,
+        }
+    }
+    fn are_they(parts: &mut dyn Iterator<Item = &Expr>) -> bool {
+        let mut is_any = false;
+        for part in parts {
+            match is_it(part) {
+                true => is_any = true,
+                false if matches!(part, Expr::Const(_)) => {}
+                false => return false,
+            }
+        }
+        is_any
+    }
+    is_it(&bound.expr)
 }
 
 /// True for a text of a column whose letters are not told apart by their case, or what is made of one.
@@ -455,6 +478,7 @@ fn is_of_column(bound: &Bound) -> bool {
     }
     bound.ty.base == Base::Text && bound.collation.is_some() && is_made_of_one(&bound.expr)
 }
+/// True for such a text, and for what is made of such texts and of what the statement says itself.
 
 /// True for a text that stands in no statement and has no collation: its letters are told apart by their case.
 fn is_binary(bound: &Bound) -> bool {
