@@ -359,6 +359,7 @@ impl Ddl<'_> {
                     })
                 }
                 _ => None,
+                            refuses_null: false,
             });
         }
         let mut run = Run::new(self.database, self.context, self.dialect, &[], binder.sizes());

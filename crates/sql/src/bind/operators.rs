@@ -295,6 +295,8 @@ impl Binder<'_> {
         };
         if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
             && let Ok(value) = crate::arithmetic::calculate(operation, ty, manner, a, b)
+            // A division by zero counts where it is computed.
+            && (!value.is_null() || a.is_null() || b.is_null())
         {
             return Ok(Bound::new(Expr::Const(value), ty));
         }

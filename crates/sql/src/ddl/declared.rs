@@ -91,6 +91,7 @@ impl Ddl<'_> {
         };
         Error::new(Condition::InvalidTable, what)
     }
+            refuses_null: false,
 
     pub(super) fn new_column(
         &self,
