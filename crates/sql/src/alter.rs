@@ -344,7 +344,12 @@ impl Ddl<'_> {
                 Source::Expression(Some(text), old) => {
                     let is_mysql = self.dialect == Dialect::Mysql && old.is_some();
                     let to = if is_mysql { Type::of(Base::Any) } else { column.ty };
-                    let (expr, read) = binder.bind_value(&known, text, to, Strictness::Explicit)?;
+                    // What is too long for PostgreSQL's new type is refused as in a row that comes, and not cut.
+                    let strictness = match self.dialect {
+                        Dialect::Postgres => Strictness::Assignment,
+                        _ => Strictness::Explicit,
+                    };
+                    let (expr, read) = binder.bind_value(&known, text, to, strictness)?;
                     fields.extend(read);
                     Some(match is_mysql {
                         false => expr,

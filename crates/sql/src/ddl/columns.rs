@@ -281,8 +281,8 @@ impl Ddl<'_> {
                     let hint = format!("You might need to specify \"USING {name}::{ty}\".");
                     return Err(Error::new(Condition::TypeMismatch, what).hint(hint));
                 }
-                let has_default =
-                    table.columns[at].default.as_ref().is_some_and(|text| !text.eq_ignore_ascii_case("null"));
+                let known = &shape.columns[at];
+                let has_default = known.default.as_ref().is_some_and(|text| self.keeps_default(known, text));
                 if self.dialect == Dialect::Postgres && has_default && !is_automatic {
                     let what = format!("default for column \"{name}\" cannot be cast automatically to type {ty}");
                     return Err(Error::new(Condition::TypeMismatch, what));
@@ -349,7 +349,7 @@ impl Ddl<'_> {
 
     pub(super) fn put_default(&self, table: &Table, at: usize, default: Option<String>) -> Result<()> {
         let mut column = self.columns_of(table).swap_remove(at);
-        column.default = default.clone().filter(|text| !text.eq_ignore_ascii_case("null"));
+        column.default = default.clone().filter(|text| self.keeps_default(&column, text));
         self.check_default(&column)?;
         let default = column.default;
         let format = self.changed_format(table, |format| {
@@ -373,6 +373,11 @@ impl Ddl<'_> {
             let table = self.table_named(&table.name)?;
             let Some(at) = table.column(self.dialect, &name) else {
                 if if_exists {
+    /// True for a default that is one: null is said to be that of any column, but PostgreSQL makes it one of the type where that has a length.
+    pub(super) fn keeps_default(&self, column: &NewColumn, text: &str) -> bool {
+        !text.eq_ignore_ascii_case("null") || self.dialect == Dialect::Postgres && column.ty.length > 0
+    }
+
                     continue;
                 }
                 return self.column_at(&table, &name).map(drop).map_err(|error| match self.dialect {

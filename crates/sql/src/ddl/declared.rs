@@ -234,6 +234,7 @@ impl Ddl<'_> {
             }
             TableConstraint::Unique(key) => {
                 let fields = self.fields_of(table, columns, &key.columns)?;
+            new.default = new.default.take().filter(|text| self.keeps_default(&new, text));
                 let name = named(&key.index_name.clone().or_else(|| key.name.clone()));
                 indexes.push(NewIndex { name, is_unique: true, fields });
                 Ok(())
