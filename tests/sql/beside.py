@@ -19,12 +19,56 @@ def number_of(statement, number):
     return NUMBERS.get(number, number)
 
 
+def are_near(ours, theirs, most):
+    """True for rows whose numbers differ by no more, in any order."""
+    def is_near(a, b):
+        try:
+            return is_same_value(a, b) or abs(float(a) - float(b)) <= max(most, 1e-9 * abs(float(b)))
+        except (TypeError, ValueError):
+            return False
+    left = list(theirs)
+    for row in ours:
+        at = next((at for at, other in enumerate(left) if len(row) == len(other) and all(map(is_near, row, other))), None)
+        if at is None:
+            return False
+        left.pop(at)
+    return not left
+
+
+class Reason:
+    """A difference that is known: a regular expression over the statement and the answers.
+
+    A query of its groups has to find a row in the real server, if there is one. How far numbers may differ, if that is said.
+    """
+
+    def __init__(self, pattern):
+        self.pattern, self.query, self.most, self.times = re.compile(pattern, re.I), None, None, 0
+
+    def explains(self, line, ours, theirs, rival):
+        found = self.pattern.search(line)
+        if not found:
+            return False
+        if self.most is not None and (isinstance(ours, dict) or isinstance(theirs, dict) or not are_near(ours, theirs, self.most)):
+            return False
+        rows = rival(self.query.format(**found.groupdict())) if self.query else True
+        is_it = bool(rows) and not isinstance(rows, dict)
+        self.times += is_it
+        return is_it
+
+
 def explained(path):
-    """Differences with a reason: a regular expression over the statement and the answers a line; `#` begins the reason above it."""
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        return [re.compile(line.strip(), re.I) for line in file if line.strip() and not line.startswith("#")]
+    """Differences with a reason, a line each; `#` begins the reason above it, `?` a query below it, `~` how far numbers may differ."""
+    reasons = []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            for line in map(str.strip, file):
+                if line.startswith("?"):
+                    reasons[-1].query = line[1:].strip()
+                elif line.startswith("~"):
+                    reasons[-1].most = float(line[1:])
+                elif line and not line.startswith("#"):
+                    reasons.append(Reason(line))
+    return reasons
 
 
 class Double(float):
@@ -103,7 +147,7 @@ class Comparison:
         if is_same(statement, found, wanted, self.folds_groups) and not is_slow:
             return wanted, False
         line = f"{statement} -- {found} -- {wanted}"
-        if any(reason.search(line) for reason in self.reasons):
+        if any(reason.explains(line, found, wanted, self.rival) for reason in self.reasons):
             self.explained += 1
             return wanted, True
         self.differ += 1
@@ -134,5 +178,7 @@ class Comparison:
     def close(self):
         for text, those in sorted(self.refused.items(), key=lambda item: -len(item[1])):
             print(f"{len(those):5} {text}\n      {min(those, key=len)[:300]}")
+        for reason in sorted((reason for reason in self.reasons if reason.times), key=lambda reason: -reason.times):
+            print(f"{reason.times:5} {reason.pattern.pattern}")
         print(f"{self.asked} statements, {self.differ} differ, {self.explained} differ for a known reason")
         return 1 if self.differ else 0

@@ -160,6 +160,10 @@ class Shapes:
             return f"DROP TABLE {table}", lambda: self.tables.pop(table, None)
         return self.alter()
 
+    def ignoring(self):
+        """A word that lets rows pass over what would refuse them."""
+        return " IGNORE" if self.is_mysql and self.random.random() < 0.15 else ""
+
     def insert(self):
         table = self.table()
         columns = self.tables[table]
@@ -168,7 +172,7 @@ class Shapes:
         for _ in range(self.choice(1, 1, 2)):
             values = [str(self.random.randint(1, 12))] + [str(self.random.randint(1, 12)) if column == "p" else self.literal(columns[column]) for column in some]
             rows.append(f"({', '.join(values)})")
-        return f"INSERT INTO {table} ({', '.join(['id'] + some)}) VALUES {', '.join(rows)}", None
+        return f"INSERT{self.ignoring()} INTO {table} ({', '.join(['id'] + some)}) VALUES {', '.join(rows)}", None
 
     def update(self):
         table = self.table()
@@ -177,10 +181,10 @@ class Shapes:
         value = self.choice(self.literal(kind), str(self.random.randint(1, 12)) if column in ("id", "p") else self.literal(kind), "DEFAULT")
         if self.random.random() < 0.25:
             column, value = "id", f"id + {self.choice(1, 20)}"
-        return f"UPDATE {table} SET {column} = {value} WHERE id {self.choice('=', '=', '>')} {self.random.randint(1, 12)}", None
+        return f"UPDATE{self.ignoring()} {table} SET {column} = {value} WHERE id {self.choice('=', '=', '>')} {self.random.randint(1, 12)}", None
 
     def delete(self):
-        return f"DELETE FROM {self.table()} WHERE id {self.choice('=', '=', '=', '>')} {self.random.randint(1, 12)}", None
+        return f"DELETE{self.ignoring()} FROM {self.table()} WHERE id {self.choice('=', '=', '=', '>')} {self.random.randint(1, 12)}", None
 
     def transaction(self):
         def begun():

@@ -130,6 +130,22 @@ fn a_failing_statement_leaves_nothing_and_its_transaction_goes_on() {
 }
 
 #[test]
+fn a_check_comes_before_a_key_that_is_there_also_if_others_had_a_turn() {
+    let found = answers(
+        "run('CREATE TABLE t (id INT PRIMARY KEY, a INT, CONSTRAINT positive CHECK (a > 0))')
+        box.begin()
+        run('INSERT INTO t VALUES (1, 1)')
+        require('fiber').yield()
+        print(run('INSERT INTO t VALUES (1, -1)'))
+        print(run('INSERT INTO t VALUES (1, 5)'))
+        box.rollback()",
+    );
+    let check = "Check constraint 'POSITIVE' failed for tuple";
+    let duplicate = "Duplicate key exists in unique index 'pk_unnamed_T_1' in space 'T'";
+    assert_eq!(found, format!("{check}\n{duplicate}\n"));
+}
+
+#[test]
 fn requests_of_sql_with_wrong_fields_are_refused() {
     let server = Server::start();
     let mut client = server.connect();

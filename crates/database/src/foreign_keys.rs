@@ -151,6 +151,11 @@ impl Database {
         done
     }
 
+    /// What a statement within `as_one_statement` has put off is looked at now, since something else is wrong with it. Errors: those of keys that are broken.
+    pub fn look_at_foreign_keys_now(&self, context: &Context) -> Result<()> {
+        self.settle_foreign_keys(context)
+    }
+
     /// The rows that `work` removes come again under other keys, which [`Database::moved`] then reports: for a statement within `as_one_statement`.
     pub fn while_moving<T>(&self, context: &Context, work: impl FnOnce() -> T) -> T {
         let set = |is_moving: bool| {

@@ -377,7 +377,13 @@ impl Database {
             }
             other => other,
         };
-        let Some((prepared, becomes)) = self.prepare_in_txn(context, space, &operation)? else { return Ok(None) };
+        let prepared = self.prepare_in_txn(context, space, &operation);
+        if let (Err(error), Operation::Insert { tuple } | Operation::Replace { tuple }) = (&prepared, &operation)
+            && error.code() == ErrorCode::TupleFound as u32
+        {
+            self.check_before_keys(context, space, tuple)?;
+        }
+        let Some((prepared, becomes)) = prepared? else { return Ok(None) };
         if space.rows.may_wait() && !context.answers_wait {
             // The triggers may have taken long.
             self.check_writable()?;
@@ -423,6 +429,16 @@ impl Database {
             })?;
         }
         Ok(answer)
+    }
+
+    /// What a check says of a row comes before what stands in the way of its keys. Errors: as of [`Database::check_constraints`].
+    fn check_before_keys(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<()> {
+        if !space.has_constraints() || context.origin.is_replay() {
+            return Ok(());
+        }
+        let row = Tuple::new(&self.loose_rows, space.format().id(), row);
+        let row = row.map_err(|error| self.storage_error(error.into(), space))?;
+        self.check_constraints(context, space, Some(&row))
     }
 
     /// Removes all rows. Logged as a change of `_truncate`, as Tarantool does.

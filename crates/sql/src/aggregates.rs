@@ -324,7 +324,12 @@ impl AggregateCall {
                         Some(between) => state.text.push_str(&display(run.dialect, between)),
                     }
                 }
-                state.text.push_str(&display(run.dialect, value));
+                match value {
+                    Value::Bytes(bytes) if run.dialect == Dialect::Mysql => {
+                        state.text.push_str(&String::from_utf8_lossy(bytes));
+                    }
+                    value => state.text.push_str(&display(run.dialect, value)),
+                }
                 run.check_length(state.text.len())?;
                 run.take(state.text.len() - length)?;
             }

@@ -141,7 +141,6 @@ impl Ddl<'_> {
         bound.is_ok_and(|(_, fields)| fields.iter().any(|(field, _)| *field as usize == at))
     }
 
-    /// Foreign keys of other tables that name rows of this one.
     /// True if a column is a part of a foreign key of its table, or of one that names it.
     pub(crate) fn is_in_foreign_key(&self, table: &Table, at: usize) -> bool {
         let is_it = |field: &FieldRef| matches!(field, FieldRef::Number(number) if *number as usize == at);
@@ -151,7 +150,8 @@ impl Ddl<'_> {
         }) || self.children_of(table).iter().any(|(_, key)| key.pairs.iter().any(|(_, parent)| is_it(parent)))
     }
 
-    fn children_of(&self, table: &Table) -> Vec<(Rc<database::Space>, ForeignKeyDef)> {
+    /// Foreign keys of other tables that name rows of this one.
+    pub(crate) fn children_of(&self, table: &Table) -> Vec<(Rc<database::Space>, ForeignKeyDef)> {
         let spaces = self.database.catalog.spaces();
         let others = spaces.into_iter().filter(|space| space.id != table.space.id);
         let keys = others.flat_map(|space| {
@@ -213,7 +213,8 @@ impl Ddl<'_> {
             let what = "Incorrect table definition; there can be only one auto column and it must be defined as a key";
             return Err(Error::new(Condition::InvalidTable, what).mysql(1075));
         }
-        if !self.children_of(table).is_empty() {
+        let primary = table.indexes.iter().find(|index| index.id == IndexId::PRIMARY);
+        if primary.is_some_and(|primary| !self.keys_by_index(table, primary).is_empty()) {
             let what = format!("cannot drop the primary key of {} because other objects depend on it", table.name);
             return Err(Error::new(Condition::DependentObjects, what).mysql(1553));
         }
@@ -344,7 +345,12 @@ impl Ddl<'_> {
                 Source::Expression(Some(text), old) => {
                     let is_mysql = self.dialect == Dialect::Mysql && old.is_some();
                     let to = if is_mysql { Type::of(Base::Any) } else { column.ty };
-                    let (expr, read) = binder.bind_value(&known, text, to, Strictness::Explicit)?;
+                    // What is too long for PostgreSQL's new type is refused as in a row that comes, and not cut.
+                    let strictness = match self.dialect {
+                        Dialect::Postgres => Strictness::Assignment,
+                        _ => Strictness::Explicit,
+                    };
+                    let (expr, read) = binder.bind_value(&known, text, to, strictness)?;
                     fields.extend(read);
                     Some(match is_mysql {
                         false => expr,
@@ -353,6 +359,7 @@ impl Ddl<'_> {
                             column: column.name.clone(),
                             to: column.ty,
                             choices: Choices::of(&column.declared),
+                            refuses_null: false,
                             is_lenient: false,
                             value: expr,
                         })),

@@ -171,6 +171,18 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         },
         _ => return Err(mismatch(dialect, &value, to)),
     };
+    // CAST of what is no whole number ends at the last ones.
+    let ends = dialect == Dialect::Mysql && strictness == Strictness::Explicit;
+    let number = match &value {
+        Value::Decimal(decimal) if ends && number.is_none() => {
+            Some(if decimal.to_f64() < 0.0 { least } else { greatest })
+        }
+        Value::Double(double) if ends && number.is_none() => Some(if *double < 0.0 { least } else { greatest }),
+        Value::Decimal(_) | Value::Double(_) if ends && to.base == Base::Int8 => {
+            number.map(|number| number.clamp(least, greatest))
+        }
+        _ => number,
+    };
     // CAST(-1 AS UNSIGNED) keeps the bits.
     let number = match number {
         Some(below @ ..0)
@@ -401,9 +413,17 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         }
         Value::Datetime(moment) if dialect == Dialect::Mysql => Ok(rounded_moment(**moment, to)),
         Value::Datetime(_) => Ok(value),
-        Value::Text(_) | Value::Int(_) if dialect == Dialect::Mysql => {
+        Value::Text(_) | Value::Int(_) | Value::Decimal(_) | Value::Double(_) if dialect == Dialect::Mysql => {
             let text = display(dialect, &value);
-            let moment = crate::mysql::moments::parse(&text);
+            let moment = match &value {
+                Value::Int(number) => crate::mysql::moments::of_number(*number),
+                // Parts of seconds are cut.
+                Value::Decimal(_) | Value::Double(_) => {
+                    let whole = value.as_double().unwrap_or(0.0).trunc();
+                    (whole.abs() < 1e15).then(|| crate::mysql::moments::of_number(whole as i64)).flatten()
+                }
+                _ => crate::mysql::moments::parse(&text),
+            };
             let refused = || {
                 let kind = if to.base == Base::Date { "DATE" } else { "DATETIME" };
                 Error::new(Condition::InvalidDatetime, format!("Incorrect {kind} value: '{text}'"))

@@ -39,35 +39,91 @@ const GENERATED_MAX: usize = 100_000;
 impl Write {
     /// Changes the rows; what RETURNING asks for goes to `sink`. Errors: those of finding rows and of `Database::execute`; a null where none may be.
     pub(crate) fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
-        let is_by_rows = matches!(self.change, Change::Update { passes_over: true, .. });
+        let heeds_zero = match &self.change {
+            Change::Update { passes_over, .. } => !passes_over,
+            Change::Insert { on_conflict, .. } => !on_conflict.is_lenient(run.dialect),
+            Change::Delete { .. } => false,
+        };
+        let refuses_zero = heeds_zero && crate::mysql::assign::refuses_zero(run.session.as_deref());
+        let before = std::mem::replace(&mut run.refuses_zero, refuses_zero);
+        let done = self.run_by_its_rules(run, sink);
+        run.refuses_zero = before;
+        done
+    }
+
+    /// The same, with what counts at the end of the statement or of each row.
+    fn run_by_its_rules(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
+        let is_by_rows = match &self.change {
+            Change::Update { passes_over, .. } | Change::Delete { passes_over, .. } => *passes_over,
+            Change::Insert { on_conflict, .. } => on_conflict.is_lenient(run.dialect),
+        };
         if is_by_rows || !self.table.space.has_constraints() {
             return self.run_as_it_is(run, sink);
         }
         // What is so at the end of the statement counts.
         let (database, context) = (run.database, run.context);
         let dialect = run.dialect;
-        database.as_one_statement(context, || self.run_as_it_is(run, sink)).map_err(|error| error.in_words_of(dialect))
+        let goes_by_rows = dialect == Dialect::Mysql && !matches!(self.change, Change::Delete { .. });
+        let done = database.as_one_statement(context, || {
+            let done = self.run_as_it_is(run, sink);
+            match &done {
+                // Rows before the one that is refused may name none that is there: MySQL tells of that first.
+                Err(error) if goes_by_rows && (is_of_value(error) || breaks_a_rule(error)) => {
+                    database.look_at_foreign_keys_now(context)?;
+                }
+                _ => {}
+            }
+            done
+        });
+        done.map_err(|error| error.in_words_of(dialect))
     }
 
     fn run_as_it_is(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
         let mut counts = Counts::default();
         match &self.change {
-            Change::Insert { source, values, on_conflict, .. } => {
+            Change::Insert { source, values, on_conflict, is_single } => {
+                let is_mysql = run.dialect == Dialect::Mysql;
+                let is_lenient = on_conflict.is_lenient(run.dialect);
+                let is_strict = crate::mysql::assign::is_strict(run.session.as_deref());
+                let fills_nulls = is_lenient || is_mysql && !is_strict && !is_single;
+                if is_mysql && is_strict && !is_lenient {
+                    // A column that nothing is said of comes before any value.
+                    let missing = values.iter().filter(|value| value.is_call_of("implicit_default"));
+                    missing.map(|value| value.eval(run)).collect::<Result<Vec<_>>>()?;
+                }
                 let mut rows: Vec<Vec<Value>> = Vec::new();
-                source.run(run, &mut |run| {
+                let found = source.run(run, &mut |run| {
                     let mut row = Vec::with_capacity(values.len());
-                    for value in values {
-                        row.push(value.eval(run)?);
+                    for (number, value) in values.iter().enumerate() {
+                        let value = value.eval(run)?;
+                        if is_mysql && value.is_null() && !fills_nulls && self.refuses_null(number) {
+                            return Err(self.not_null(run.dialect, &self.table.columns[number].name));
+                        }
+                        row.push(value);
                     }
                     run.take_row(&row)?;
                     rows.push(row);
                     Ok(Flow::On)
-                })?;
+                });
+                // MySQL goes from row to row: what is wrong with one is told of only if those before it could come.
+                let failed = match found {
+                    Err(error) if is_mysql && is_of_value(&error) => Some(error),
+                    found => {
+                        found?;
+                        None
+                    }
+                };
                 // Who loads many rows at once has keys that nobody else has.
                 run.locks_changed &= rows.len() <= LOCKED_ROWS_MAX;
-                for row in rows {
+                for mut row in rows {
                     run.tick()?;
+                    if fills_nulls {
+                        self.fill_nulls(run, &mut row);
+                    }
                     self.insert(run, &row, on_conflict, &mut counts, sink)?;
+                }
+                if let Some(error) = failed {
+                    return Err(error);
                 }
             }
             Change::Update { source, row, sets, implied, is_joined, passes_over, others } => {
@@ -112,7 +168,8 @@ impl Write {
                     self.update_all(run, (sets, *implied), &changes, &mut counts, sink)?;
                 }
                 for (other, (_, changes)) in others.iter().zip(&of_others) {
-                    let change = Change::Delete { source: Plan::Nothing, row: 0, others: Vec::new() };
+                    let change =
+                        Change::Delete { source: Plan::Nothing, row: 0, others: Vec::new(), passes_over: false };
                     let write = Write { table: Rc::clone(&other.table), change, returning: None };
                     let (sets, mut nowhere) = ((&other.sets[..], other.implied), |_: &mut Run<'_>| Ok(Flow::On));
                     match passes_over {
@@ -121,7 +178,7 @@ impl Write {
                     }
                 }
             }
-            Change::Delete { source, row, others } => {
+            Change::Delete { source, row, others, passes_over } => {
                 let mut rows = Vec::new();
                 let mut seen: HashSet<(usize, Rc<[u8]>)> = HashSet::new();
                 let mut of_others = Vec::new();
@@ -152,15 +209,25 @@ impl Write {
                     run.tick()?;
                     let space = &others[*at].0.space;
                     let Some(key) = primary_key(space, row) else { continue };
-                    let delete = Operation::Delete { index_id: IndexId::PRIMARY, key: &key };
-                    let done = run.database.execute(run.context, space, delete);
-                    done.map_err(|error| Error::of_database(error, run.dialect))?;
-                    counts.rows += 1;
+                    let delete = |run: &mut Run<'_>| {
+                        let delete = Operation::Delete { index_id: IndexId::PRIMARY, key: &key };
+                        let done = run.database.execute(run.context, space, delete);
+                        done.map_err(|error| Error::of_database(error, run.dialect))
+                    };
+                    let is_done = match passes_over {
+                        true => unless_refused(run, delete)?.is_some(),
+                        false => delete(run).map(|_| true)?,
+                    };
+                    counts.rows += u64::from(is_done);
                 }
                 for old in &rows {
                     run.tick()?;
                     let Value::Document(old) = old else { continue };
-                    self.remove(run, old)?;
+                    match passes_over {
+                        true if unless_refused(run, |run| self.remove(run, old))?.is_none() => continue,
+                        true => {}
+                        false => self.remove(run, old)?,
+                    }
                     counts.rows += 1;
                     self.give_back(run, old, sink)?;
                 }
@@ -206,12 +273,32 @@ impl Write {
 
     fn check_nulls(&self, run: &Run<'_>, row: &[Value]) -> Result<()> {
         for (number, (column, value)) in self.table.columns.iter().zip(row).enumerate() {
-            let is_filled = self.table.generated.is_some_and(|(field, _)| field == number);
-            if value.is_null() && !column.is_nullable && !is_filled {
+            if value.is_null() && self.refuses_null(number) {
                 return Err(self.not_null(run.dialect, &column.name));
             }
         }
         Ok(())
+    }
+
+    /// True for a column that may not be null, and that no sequence fills.
+    fn refuses_null(&self, number: usize) -> bool {
+        let is_filled = self.table.generated.is_some_and(|(field, _)| field == number);
+        !self.table.columns[number].is_nullable && !is_filled
+    }
+
+    /// What is null and may not be is what the column has where nothing is said, and a warning tells.
+    fn fill_nulls(&self, run: &Run<'_>, row: &mut [Value]) {
+        for (number, (column, value)) in self.table.columns.iter().zip(row).enumerate() {
+            if value.is_null() && self.refuses_null(number) {
+                *value = self.instead_of_null(run, column);
+            }
+        }
+    }
+
+    fn instead_of_null(&self, run: &Run<'_>, column: &crate::table::Column) -> Value {
+        let what = self.not_null(run.dialect, &column.name).to_string();
+        crate::mysql::assign::warn(run.session.as_deref(), Condition::NotNull, what);
+        crate::mysql::assign::implicit_of(column)
     }
 
     fn not_null(&self, dialect: Dialect, column: &str) -> Error {
@@ -237,21 +324,23 @@ impl Write {
         counts: &mut Counts,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
+        let owned;
+        let mut row = row;
+        let is_lenient = on_conflict.is_lenient(run.dialect);
         if let Err(error) = self.check_nulls(run, row) {
             return match on_conflict {
                 OnConflict::Ignore(None) if run.dialect == Dialect::Tarantool => Ok(()),
                 _ => Err(error),
             };
         }
-        let mut owned;
-        let mut row = row;
         if run.dialect == Dialect::Mysql
             && let Some((field, _)) = self.table.generated
             && matches!(row.get(field), Some(Value::Int(0)))
         {
             // 0 asks for a number, as null does.
-            owned = row.to_vec();
-            owned[field] = Value::Null;
+            let mut asking = row.to_vec();
+            asking[field] = Value::Null;
+            owned = asking;
             row = &owned;
         }
         if run.locks_changed {
@@ -283,7 +372,14 @@ impl Write {
                 }
             }
         }
-        let written = self.execute(run, Operation::Insert { tuple: &bytes })?;
+        let insert = |run: &mut Run<'_>| self.execute(run, Operation::Insert { tuple: &bytes });
+        let written = match is_lenient && self.table.space.has_constraints() {
+            true => match unless_refused(run, insert)? {
+                Some(written) => written,
+                None => return Ok(()),
+            },
+            false => insert(run)?,
+        };
         counts.rows += 1;
         // Tarantool and MySQL count the row that has left as well.
         counts.rows += if run.dialect == Dialect::Postgres { 0 } else { replaced };
@@ -379,14 +475,23 @@ impl Write {
         let may_replace = may(Privileges::WRITE) || !may(Privileges::UPDATE);
         // Rows that get another key leave before any comes, so that they can exchange keys.
         let mut moved = Vec::new();
+        let fills_nulls = run.dialect == Dialect::Mysql && !crate::mysql::assign::is_strict(run.session.as_deref());
+        let mut filled: Vec<Value>;
         for (old, values) in changes {
             run.tick()?;
             let Value::Document(old) = old else { continue };
-            for ((number, _), value) in sets.iter().zip(values) {
+            let mut values = values;
+            for (at, (number, _)) in sets.iter().enumerate() {
                 let column = &self.table.columns[*number];
-                if value.is_null() && !column.is_nullable {
+                if !values[at].is_null() || column.is_nullable {
+                    continue;
+                }
+                if !fills_nulls {
                     return Err(self.not_null(run.dialect, &column.name));
                 }
+                filled = values.clone();
+                filled[at] = self.instead_of_null(run, column);
+                values = &filled;
             }
             counts.matched += 1;
             let said = sets.len() - implied;
@@ -428,32 +533,19 @@ impl Write {
         counts: &mut Counts,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let (database, context) = (run.database, run.context);
         for (old, values) in changes {
             let mut values = values.clone();
             for ((number, _), value) in sets.iter().zip(&mut values) {
                 let column = &self.table.columns[*number];
                 if run.dialect == Dialect::Mysql && value.is_null() && !column.is_nullable {
-                    let what = self.not_null(run.dialect, &column.name).to_string();
-                    crate::mysql::assign::warn(run.session.as_deref(), Condition::NotNull, what);
-                    *value = crate::mysql::assign::implicit_of(column);
+                    *value = self.instead_of_null(run, column);
                 }
             }
             let change = [(old.clone(), values)];
-            let savepoint = database.savepoint(context, None)?;
             let mut done = Counts::default();
-            let outcome = database
-                .as_one_statement(context, || self.update_all(run, (sets, implied), &change, &mut done, sink))
-                .map_err(|error| error.in_words_of(run.dialect));
+            let outcome = unless_refused(run, |run| self.update_all(run, (sets, implied), &change, &mut done, sink))?;
             counts.matched += done.matched;
-            match outcome {
-                Ok(()) => counts.rows += done.rows,
-                Err(error) if breaks_a_rule(&error) && context.is_in_txn() => {
-                    database.rollback_to_savepoint(context, &savepoint)?;
-                    crate::mysql::assign::warn(run.session.as_deref(), error.condition(), error.to_string());
-                }
-                Err(error) => return Err(error),
-            }
+            counts.rows += outcome.map_or(0, |()| done.rows);
         }
         Ok(())
     }
@@ -508,6 +600,40 @@ fn is_same_row(old: &[u8], new: &[u8]) -> bool {
 }
 
 /// True for an error that says which rule a row would break.
+/// Does something to one row of a statement that passes over what would break a rule. None: it would, and a warning tells. Errors: others.
+fn unless_refused<'a, T>(run: &mut Run<'a>, work: impl FnOnce(&mut Run<'a>) -> Result<T>) -> Result<Option<T>> {
+    let (database, context, dialect) = (run.database, run.context, run.dialect);
+    let savepoint = database.savepoint(context, None)?;
+    let outcome = database.as_one_statement(context, || work(run)).map_err(|error| error.in_words_of(dialect));
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if breaks_a_rule(&error) && context.is_in_txn() => {
+            database.rollback_to_savepoint(context, &savepoint)?;
+            crate::mysql::assign::warn_of(run.session.as_deref(), &error);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// True for what is wrong with a value on its way into a column.
+fn is_of_value(error: &Error) -> bool {
+    use Condition as C;
+    matches!(
+        error.condition(),
+        C::NotNull
+            | C::NoDefault
+            | C::TypeMismatch
+            | C::InvalidText
+            | C::InvalidDatetime
+            | C::NumericOutOfRange
+            | C::ResultOutOfRange
+            | C::DivisionByZero
+            | C::TooLong
+            | C::Truncated
+    )
+}
+
 fn breaks_a_rule(error: &Error) -> bool {
     use Condition as C;
     matches!(

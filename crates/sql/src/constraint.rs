@@ -88,13 +88,14 @@ impl Ddl<'_> {
                 continue;
             }
             let columns: Vec<String> = key.columns.iter().map(|column| self.dialect.fold(column)).collect();
-            let name = self.constraint_name(table, name.as_deref(), &taken, |number| match self.dialect {
+            let given = name.as_deref();
+            let name = self.constraint_name(table, given, &taken, |number| match self.dialect {
                 Dialect::Tarantool => format!("fk_unnamed_{}_{number}", table.name),
                 Dialect::Mysql => format!("{}_ibfk_{number}", table.name),
                 Dialect::Postgres => numbered(&format!("{}_{}_fkey", table.name, columns.join("_")), number),
             })?;
             taken.push(name.clone());
-            keys.push(self.foreign_key(table, name, &columns, key)?);
+            keys.push(self.foreign_key(table, (name, given), &columns, key)?);
         }
         self.put_options(&table.space, &checks, &keys).inspect_err(|_| {
             for id in made {
@@ -156,7 +157,7 @@ impl Ddl<'_> {
     fn foreign_key(
         &self,
         table: &Table,
-        name: String,
+        (name, given): (String, Option<&str>),
         columns: &[String],
         key: &ast::ForeignKeyConstraint,
     ) -> Result<ForeignKeyDef> {
@@ -258,13 +259,10 @@ impl Ddl<'_> {
             && sets_null
             && let Some(local) = locals.iter().find(|local| !table.columns[**local].is_nullable)
         {
-            let column = &table.columns[*local].name;
-            let what =
-                format!("Column '{column}' cannot be NOT NULL: needed in a foreign key constraint '{name}' SET NULL");
-            return Err(Error::new(Condition::InvalidForeignKey, what).mysql(1830));
+            return Err(cannot_be_null(&table.columns[*local].name, &name));
         }
         if self.dialect == Dialect::Mysql {
-            self.put_child_index(table, &name, &locals)?;
+            self.put_child_index(table, given, &locals)?;
         }
         let field = |number: &usize| FieldRef::Number(*number as u32);
         Ok(ForeignKeyDef {
@@ -277,17 +275,15 @@ impl Ddl<'_> {
         })
     }
 
-    /// Whoever removes a parent looks for its children.
-    fn put_child_index(&self, table: &Table, name: &str, fields: &[usize]) -> Result<()> {
+    /// Whoever removes a parent looks for its children. The index has the name that was given to the key, else that of the first column.
+    fn put_child_index(&self, table: &Table, given: Option<&str>, fields: &[usize]) -> Result<()> {
         let table = Table::of(self.database, Rc::clone(&table.space))?;
-        let begins_with = |index: &crate::table::Index| {
-            let first: Vec<usize> = index.parts.iter().take(fields.len()).map(|(field, ..)| *field).collect();
-            first.len() == fields.len() && fields.iter().all(|field| first.contains(field))
-        };
-        match table.indexes.iter().any(begins_with) {
-            true => Ok(()),
-            false => self.add_index(&table, name, fields, false),
+        if table.indexes.iter().any(|index| crate::ddl::begins_with(index, fields)) {
+            return Ok(());
         }
+        let Some(first) = fields.first() else { return Ok(()) };
+        let name = self.add_index(&table, given.unwrap_or(&table.columns[*first].name), fields, false)?;
+        self.set_listed(table.space.id, crate::unique::MADE_KEY, &name, true)
     }
 
     /// A function whose body is a condition. Returns its number.
@@ -576,6 +572,12 @@ fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: &str) -> Op
         }
     }
     is_changed.then(|| tokens.iter().map(ToString::to_string).collect())
+}
+
+/// A column that may not be null is a part of a foreign key that would make it so.
+pub(crate) fn cannot_be_null(column: &str, key: &str) -> Error {
+    let what = format!("Column '{column}' cannot be NOT NULL: needed in a foreign key constraint '{key}' SET NULL");
+    Error::new(Condition::InvalidForeignKey, what).mysql(1830)
 }
 
 fn encode_foreign_key(out: &mut Vec<u8>, key: &ForeignKeyDef, own: SpaceId) {

@@ -7,11 +7,13 @@ mod declared;
 mod drop;
 mod indexes;
 mod likes;
+mod needed;
 mod sequences;
 mod tables;
 
 pub(crate) use indexes::encode_index;
 pub(crate) use likes::respell as respell_likes;
+pub(crate) use needed::begins_with;
 pub(crate) use sequences::{is_alter as is_alter_sequence, respell as respell_sequences};
 
 use crate::dialect::Dialect;

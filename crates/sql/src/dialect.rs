@@ -431,6 +431,17 @@ pub(crate) fn number_parameters<'t>(tokens: impl Iterator<Item = &'t mut Token>)
     }
 }
 
+/// Spellings of MySQL's that the parser does not know.
+pub(crate) fn respell_of_mysql(tokens: &mut Vec<TokenWithSpan>) {
+    respell_checks(tokens);
+    respell_binary(tokens);
+    crate::respell::lenient_updates(tokens);
+    respell_updates(tokens);
+    respell_remainders(tokens);
+    crate::respell::intervals(tokens);
+    crate::respell::characters(tokens);
+}
+
 /// True if a statement of the text may be one that the parser does not know.
 fn has_own(text: &str) -> bool {
     text.split(';').any(|statement| {
@@ -464,13 +475,7 @@ impl Dialect {
                 crate::respell::grouping_sets(&mut tokens);
             }
             Dialect::Mysql => {
-                respell_checks(&mut tokens);
-                respell_binary(&mut tokens);
-                crate::respell::lenient_updates(&mut tokens);
-                respell_updates(&mut tokens);
-                respell_remainders(&mut tokens);
-                crate::respell::intervals(&mut tokens);
-                crate::respell::characters(&mut tokens);
+                respell_of_mysql(&mut tokens);
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
             Dialect::Tarantool => {

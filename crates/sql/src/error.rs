@@ -52,6 +52,8 @@ conditions! {
     DuplicateTable = "42P07", 1050, SpaceExists;
     /// A column of that name is there.
     DuplicateColumn = "42701", 1060, SpaceFieldIsDuplicate;
+    /// A column is given two values.
+    ColumnTwice = "42701", 1110, SpaceFieldIsDuplicate;
     /// An alias stands twice in one FROM.
     DuplicateAlias = "42712", 1066, SqlParserGeneric;
     /// An object of that name is there.
@@ -206,7 +208,7 @@ pub fn mysql_state(number: u16) -> &'static str {
     match number {
         1040 | 1047 | 1153 | 1156 => "08S01",
         1044 | 1049 | 1055 | 1061 | 1064 | 1065 | 1066 | 1068 | 1091 | 1115 | 1139 | 1142 | 1193 | 1203 | 1227
-        | 1067 | 1231 | 1232 | 1235 | 1305 | 1007 => "42000",
+        | 1067 | 1110 | 1231 | 1232 | 1235 | 1305 | 1007 => "42000",
         1045 => "28000",
         1046 => "3D000",
         1048 | 1052 | 1062 | 1451 | 1452 => "23000",

@@ -93,6 +93,8 @@ pub(crate) struct Subquery {
     pub(crate) outputs: Vec<Slot>,
     /// It reads places of the query around it: its rows differ from row to row there.
     pub(crate) is_correlated: bool,
+    /// Of several rows, where one is wanted, nothing is taken, and a warning tells: in statements of MySQL's with IGNORE.
+    pub(crate) is_lenient: bool,
     /// How its rows are written: two that stand in one query and are written alike are the same.
     pub(crate) source: String,
 }
@@ -211,7 +213,12 @@ impl Expr {
             Expr::IsNull(inner) => Value::Bool(inner.eval(run)?.is_null()),
             Expr::Is(inner, wanted) => Value::Bool(truth(&inner.eval(run)?)? == Some(*wanted)),
             Expr::Compare(comparison, a, b, collation) => {
-                let (a, b) = (a.eval(run)?, b.eval(run)?);
+                let a = a.eval(run)?;
+                // Whatever the other side is, MySQL does not look at it.
+                if a.is_null() && run.dialect == Dialect::Mysql {
+                    return Ok(Value::Null);
+                }
+                let b = b.eval(run)?;
                 if a.is_null() || b.is_null() {
                     return Ok(Value::Null);
                 }
@@ -222,7 +229,11 @@ impl Expr {
             }
             Expr::Arithmetic(operation, result, manner, a, b) => {
                 let (a, b) = (a.eval(run)?, b.eval(run)?);
-                calculate(*operation, *result, *manner, &a, &b)?
+                let value = calculate(*operation, *result, *manner, &a, &b)?;
+                if value.is_null() && run.refuses_zero && !a.is_null() && !b.is_null() {
+                    return Err(Error::new(Condition::DivisionByZero, "Division by 0"));
+                }
+                value
             }
             Expr::Negate(result, inner) => negate(*result, &inner.eval(run)?)?,
             Expr::Concat(a, b) => match (a.eval(run)?, b.eval(run)?) {
@@ -327,6 +338,11 @@ impl Expr {
             }
         }
         Ok(result)
+    }
+
+    /// True for a call of the function of a name.
+    pub(crate) fn is_call_of(&self, name: &str) -> bool {
+        matches!(self, Expr::Call(function, _) if function.name == name)
     }
 
     /// Hands every expression within this one to `visit`, itself first; those that a subquery compares with, not those of its rows.
@@ -597,6 +613,12 @@ impl Subquery {
         let mut found: Option<Value> = None;
         let output = self.outputs[0];
         self.plan.run(run, &mut |run| {
+            if found.is_some() && self.is_lenient {
+                let what = "Subquery returns more than 1 row".to_string();
+                crate::mysql::assign::warn(run.session.as_deref(), Condition::Cardinality, what);
+                found = None;
+                return Ok(Flow::Stop);
+            }
             if found.is_some() {
                 let what = match run.dialect {
                     Dialect::Tarantool => "Expression subquery returned more than 1 row",

@@ -112,7 +112,8 @@ functions! {
             (Value::Decimal(_), _) | (_, Value::Decimal(_)) => Base::Decimal,
             _ => Base::Integer,
         };
-        let manner = crate::arithmetic::Manner { zero_gives_null: run.dialect.zero_gives_null(), short_quotients: false };
+        let zero_gives_null = run.dialect.zero_gives_null() && !run.refuses_zero;
+        let manner = crate::arithmetic::Manner { zero_gives_null, short_quotients: false };
         crate::arithmetic::calculate(crate::arithmetic::Arithmetic::Remainder, Type::of(kind), manner, &a[0], &a[1])
     };
     "power" (2, 2) DOUBLE, true, false => |_, a| of_double(double(&a[0])?.powf(double(&a[1])?));
@@ -255,6 +256,9 @@ functions! {
             (Value::Bytes(bytes), _) => bytes.iter().for_each(|byte| _ = write!(all, "{byte:02X}")),
             (Value::Int(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
             (Value::Uint(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
+            (value @ (Value::Decimal(_) | Value::Double(_)), Dialect::Mysql) => {
+                _ = write!(all, "{:X}", nearest_bits(value.as_double().unwrap_or(0.0)));
+            }
             (other, _) => text(run, other).bytes().for_each(|byte| _ = write!(all, "{byte:02X}")),
         }
         Ok(Value::text(all))
@@ -496,6 +500,14 @@ fn truncate(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
         }
         other => number(other),
     }
+}
+
+/// The bits of the whole number nearest to a double, as MySQL's HEX has them: all are set of what 64 bits do not hold.
+fn nearest_bits(value: f64) -> u64 {
+    if value <= i64::MIN as f64 || value >= u64::MAX as f64 {
+        return u64::MAX;
+    }
+    value.round() as i128 as u64
 }
 
 fn trim(run: &mut Run<'_>, a: &[Value], left: bool, right: bool) -> Result<Value> {

@@ -74,6 +74,8 @@ pub(crate) struct Run<'r> {
     sets: Vec<Option<KnownValues>>,
     /// Tables of the statement's own.
     pub(crate) tables: Vec<Option<Kept>>,
+    /// A division by zero is refused that else gives null: in statements of MySQL's that put in and change rows, where `sql_mode` is strict.
+    pub(crate) refuses_zero: bool,
     /// Rows that are to be changed are locked first: others may come between finding and changing them.
     pub(crate) locks_changed: bool,
     /// How long a lock is waited for, as the session has it; none: as the server has it.
@@ -155,6 +157,7 @@ impl<'r> Run<'r> {
             subqueries: vec![None; subqueries],
             sets: vec![None; subqueries],
             tables: vec![None; tables],
+            refuses_zero: false,
             locks_changed: false,
             now_ns: i128::from(database.environment().clock.wall_ns()),
             plain: HashTable::new(),

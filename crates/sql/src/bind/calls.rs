@@ -289,7 +289,9 @@ impl Binder<'_> {
         let is_of_numbers = rounds(name, 1) || matches!(name, "abs" | "mod" | "sqrt" | "power" | "pow" | "exp" | "ln");
         let is_open = |ty: Type| matches!(ty.base, Base::Unknown | Base::Any | Base::Scalar | Base::Number);
         let is_wrong = |argument: &Bound| !is_open(argument.ty) && !argument.ty.is_number();
-        match is_of_numbers && arguments.iter().any(is_wrong) {
+        let is_no_moment = |argument: &Bound| argument.ty.is_number() || argument.ty.base == Base::Bool;
+        let truncates = name == "date_trunc" && arguments.get(1).is_some_and(is_no_moment);
+        match truncates || is_of_numbers && arguments.iter().any(is_wrong) {
             true => {
                 let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
                 let what = format!("function {name}({}) does not exist", types.join(", "));

@@ -505,7 +505,10 @@ impl Binder<'_> {
             }
             _ => (a, b),
         };
-        if a.ty.is_number() && b.ty.is_number() || a.ty.is_moment() && b.ty.is_moment() {
+        if a.ty.is_number() && b.ty.is_number() {
+            return self.as_doubles(a, b);
+        }
+        if a.ty.is_moment() && b.ty.is_moment() {
             return Ok((a, b));
         }
         let to = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
@@ -590,6 +593,20 @@ impl Binder<'_> {
             _ => Error::new(Condition::UndefinedFunction, format!("operator does not exist: {a} {sign} {b}")).hint(
                 "No operator matches the given name and argument types. You might need to add explicit type casts.",
             ),
+        }
+    }
+
+    /// Two numbers that are compared: beside a double MySQL makes one of what may have more digits than that holds. Columns stay what an index has of them.
+    fn as_doubles(&self, a: Bound, b: Bound) -> Result<(Bound, Bound)> {
+        let is_long = |bound: &Bound| {
+            matches!(bound.ty.base, Base::Int8 | Base::Uint8 | Base::Decimal) && !matches!(bound.expr, Expr::Slot(_))
+        };
+        let to_double = |bound: Bound| self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit);
+        match (a.ty.base, b.ty.base) {
+            _ if self.dialect != Dialect::Mysql => Ok((a, b)),
+            (_, Base::Double) if is_long(&a) => Ok((to_double(a)?, b)),
+            (Base::Double, _) if is_long(&b) => Ok((a, to_double(b)?)),
+            _ => Ok((a, b)),
         }
     }
 

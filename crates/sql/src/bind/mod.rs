@@ -26,7 +26,7 @@ mod write;
 pub(crate) use calls::keeps_collation;
 pub use origin::{Origin, PartOf};
 pub(crate) use query::{is_column, unnested};
-pub(crate) use write::{Change, Changed, OnConflict, Write};
+pub(crate) use write::{Change, Changed, OnConflict, PASSES_OVER, Write};
 
 pub use exact::type_of_parameter;
 

@@ -381,6 +381,7 @@ impl Binder<'_> {
             column: column.name.clone(),
             to: column.ty,
             choices,
+            refuses_null: false,
             is_lenient: self.is_lenient.get(),
             value: bound.expr,
         };
@@ -390,6 +391,27 @@ impl Binder<'_> {
             return Expr::Const(value);
         }
         Expr::Assigned(Box::new(assigned))
+    }
+
+    /// A value of a row of VALUES, on its way into a column of MySQL's that may not be null.
+    pub(super) fn refusing_null(&self, table: &Table, number: usize, expr: Expr) -> Expr {
+        let column = &table.columns[number];
+        let is_generated = table.generated.is_some_and(|(field, _)| field == number);
+        let refuses = self.dialect == Dialect::Mysql && !column.is_nullable && !is_generated && !self.is_lenient.get();
+        match expr {
+            Expr::Assigned(assigned) if refuses => {
+                Expr::Assigned(Box::new(Assigned { refuses_null: true, ..*assigned }))
+            }
+            Expr::Const(Value::Null) if refuses => Expr::Assigned(Box::new(Assigned {
+                column: column.name.clone(),
+                to: column.ty,
+                choices: None,
+                refuses_null: true,
+                is_lenient: false,
+                value: expr,
+            })),
+            expr => expr,
+        }
     }
 
     /// What a column that may not be null has where nothing is said: an error, where the session is strict.
@@ -433,8 +455,32 @@ pub(super) fn keeps_bytes(name: &str) -> bool {
 /// The function whose text tells letters apart by their case, but beside texts of columns.
 pub(super) const WEAK: &str = "json_unquote";
 
+/// True for such a text, and for what is made of such texts and of what the statement says itself.
 fn is_weak(bound: &Bound) -> bool {
-    matches!(&bound.expr, Expr::Call(function, _) if function.name == WEAK)
+    fn is_it(expr: &Expr) -> bool {
+        match expr {
+            Expr::Call(function, _) if function.name == WEAK => true,
+            Expr::Call(function, arguments) => !makes_own_text(function.name) && are_they(&mut arguments.iter()),
+            Expr::Concat(a, b) => are_they(&mut [&**a, &**b].into_iter()),
+            Expr::Coalesce(parts) => are_they(&mut parts.iter()),
+            Expr::Case(branches, otherwise) => {
+                are_they(&mut branches.iter().map(|(_, value)| value).chain([&**otherwise]))
+            }
+            _ => false,
+        }
+    }
+    fn are_they(parts: &mut dyn Iterator<Item = &Expr>) -> bool {
+        let mut is_any = false;
+        for part in parts {
+            match is_it(part) {
+                true => is_any = true,
+                false if matches!(part, Expr::Const(_)) => {}
+                false => return false,
+            }
+        }
+        is_any
+    }
+    is_it(&bound.expr)
 }
 
 /// True for a text of a column whose letters are not told apart by their case, or what is made of one.

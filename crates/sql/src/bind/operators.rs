@@ -207,6 +207,10 @@ impl Binder<'_> {
                     Base::Text if self.dialect == Dialect::Mysql => {
                         self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?
                     }
+                    Base::Bytes if self.dialect == Dialect::Mysql => match number_of_bytes(&value) {
+                        Some(number) => number,
+                        None => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
+                    },
                     _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
                     _ => return Err(self.no_operator("-", value.ty, value.ty)),
                 };
@@ -291,6 +295,8 @@ impl Binder<'_> {
         };
         if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
             && let Ok(value) = crate::arithmetic::calculate(operation, ty, manner, a, b)
+            // A division by zero counts where it is computed.
+            && (!value.is_null() || a.is_null() || b.is_null())
         {
             return Ok(Bound::new(Expr::Const(value), ty));
         }

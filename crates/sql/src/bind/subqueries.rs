@@ -128,6 +128,15 @@ impl Binder<'_> {
         let mut is_correlated = self.recursions.get() > 0;
         query.plan.reads(&mut |_| is_correlated = true);
         let outputs = query.outputs.iter().map(|output| output.slot).collect();
-        Expr::Subquery(Rc::new(Subquery { number, asked, plan: query.plan, outputs, is_correlated, source }))
+        let is_lenient = self.dialect == Dialect::Mysql && self.is_lenient.get();
+        Expr::Subquery(Rc::new(Subquery {
+            number,
+            asked,
+            plan: query.plan,
+            outputs,
+            is_correlated,
+            is_lenient,
+            source,
+        }))
     }
 }

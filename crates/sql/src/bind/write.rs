@@ -14,6 +14,9 @@ use sqlparser::ast;
 use std::rc::Rc;
 use tuple::IndexId;
 
+/// The hint that says IGNORE in a DELETE of MySQL's; no text has it, for there is a space in it.
+pub(crate) const PASSES_OVER: &str = "passes over";
+
 /// A statement that changes rows of a table.
 pub(crate) struct Write {
     pub(crate) table: Rc<Table>,
@@ -58,6 +61,8 @@ pub(crate) enum Change {
         row: Slot,
         /// Rows of other tables that go with it.
         others: Vec<(Rc<Table>, Slot)>,
+        /// DELETE IGNORE: rows stay that others name.
+        passes_over: bool,
     },
 }
 
@@ -79,6 +84,13 @@ pub(crate) enum OnConflict {
     Replace,
     /// The row that is there is changed.
     Update(Box<Changed>),
+}
+
+impl OnConflict {
+    /// True for INSERT IGNORE of MySQL: rows that would break a rule are left out.
+    pub(crate) fn is_lenient(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::Mysql && matches!(self, OnConflict::Ignore(None))
+    }
 }
 
 /// The row that is there already, and what becomes of it.
@@ -217,12 +229,18 @@ impl Binder<'_> {
         self.is_lenient.set(insert.ignore);
         let mut columns = Vec::new();
         for name in &insert.columns {
-            let number = self.column_of(&table, &self.dialect.object_name(name)?)?;
-            if columns.contains(&number) {
-                let what = format!("column \"{}\" specified more than once", table.columns[number].name);
-                return Err(Error::new(Condition::DuplicateColumn, what));
-            }
-            columns.push(number);
+            columns.push(self.column_of(&table, &self.dialect.object_name(name)?)?);
+        }
+        if let Some(twice) = repeated(&columns) {
+            // MySQL counts the values first.
+            let values = insert.source.as_ref().and_then(|query| match &*query.body {
+                ast::SetExpr::Values(listed) => listed.rows.first().map(|row| row.content.len()),
+                _ => None,
+            });
+            return Err(match values.filter(|count| self.dialect == Dialect::Mysql && *count != columns.len()) {
+                Some(count) => self.wrong_count(&table, &columns, true, count),
+                None => self.column_twice(&table.columns[twice].name),
+            });
         }
         if columns.is_empty() {
             columns = table.visible().collect();
@@ -239,7 +257,9 @@ impl Binder<'_> {
             (None, false) => {
                 let scope = Scope::new(None);
                 for (number, value) in self.bind_sets(&table, &scope, &insert.assignments)? {
-                    values[number] = Some(value);
+                    if values[number].replace(value).is_some() {
+                        return Err(self.column_twice(&table.columns[number].name));
+                    }
                 }
                 is_single = true;
                 Plan::One
@@ -263,6 +283,43 @@ impl Binder<'_> {
         Ok(Write { table, change: Change::Insert { source, values: all, on_conflict, is_single }, returning })
     }
 
+    /// The number of values is not that of the columns.
+    fn wrong_count(&self, table: &Table, columns: &[usize], are_listed: bool, count: usize) -> Error {
+        let message = match self.dialect {
+            Dialect::Tarantool if are_listed => format!("{count} values for {} columns", columns.len()),
+            Dialect::Tarantool => {
+                format!("table {} has {} columns but {count} values were supplied", table.name, columns.len())
+            }
+            Dialect::Mysql => "Column count doesn't match value count at row 1".to_string(),
+            Dialect::Postgres if count > columns.len() => "INSERT has more expressions than target columns".to_string(),
+            Dialect::Postgres => "INSERT has more target columns than expressions".to_string(),
+        };
+        Error::new(Condition::ColumnCount, message)
+    }
+
+    fn column_twice(&self, column: &str) -> Error {
+        let what = match self.dialect {
+            Dialect::Mysql => format!("Column '{column}' specified twice"),
+            _ => format!("column \"{column}\" specified more than once"),
+        };
+        Error::new(Condition::ColumnTwice, what)
+    }
+
+    /// Errors: MySQL's UPDATE sets a column to the DEFAULT that it has not; whether a row gets it is not asked.
+    fn check_defaults(&self, table: &Table, sets: &[ast::Assignment]) -> Result<()> {
+        for set in sets.iter().filter(|set| self.dialect == Dialect::Mysql && is_default(&set.value)) {
+            let ast::AssignmentTarget::ColumnName(name) = &set.target else { continue };
+            let number = self.column_of(table, &self.dialect.object_name(name)?)?;
+            let column = &table.columns[number];
+            let is_generated = table.generated.is_some_and(|(field, _)| field == number);
+            if column.default.is_none() && !column.is_nullable && !is_generated {
+                let what = format!("Field '{}' doesn't have a default value", column.name);
+                return Err(Error::new(Condition::NoDefault, what));
+            }
+        }
+        Ok(())
+    }
+
     /// The rows to put in: places and casts for their columns. Returns the plan, and true if it is one row.
     fn bind_source(
         &self,
@@ -272,20 +329,7 @@ impl Binder<'_> {
         are_listed: bool,
         values: &mut [Option<Expr>],
     ) -> Result<(Plan, bool)> {
-        let wrong_count = |count: usize| {
-            let message = match self.dialect {
-                Dialect::Tarantool if are_listed => format!("{count} values for {} columns", columns.len()),
-                Dialect::Tarantool => {
-                    format!("table {} has {} columns but {count} values were supplied", table.name, columns.len())
-                }
-                Dialect::Mysql => "Column count doesn't match value count at row 1".to_string(),
-                Dialect::Postgres if count > columns.len() => {
-                    "INSERT has more expressions than target columns".to_string()
-                }
-                Dialect::Postgres => "INSERT has more target columns than expressions".to_string(),
-            };
-            Error::new(Condition::ColumnCount, message)
-        };
+        let wrong_count = |count: usize| self.wrong_count(table, columns, are_listed, count);
         if let ast::SetExpr::Values(listed) = &*query.body
             && query.with.is_none()
             && query.limit_clause.is_none()
@@ -306,17 +350,13 @@ impl Binder<'_> {
                 let mut exprs = Vec::with_capacity(columns.len());
                 for (number, expr) in columns.iter().zip(row) {
                     exprs.push(match expr {
-                        ast::Expr::Identifier(ident)
-                            if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") =>
-                        {
-                            self.default_of(table, *number)?
-                        }
+                        expr if is_default(expr) => self.default_of(table, *number)?,
                         expr => match self.assigned(table, *number, self.bind(&scope, expr)?) {
                             Err(error) if self.dialect == Dialect::Postgres && is_of_size(&error) => {
                                 too_large = too_large.or(Some(error));
                                 Expr::Const(Value::Null)
                             }
-                            assigned => assigned?,
+                            assigned => self.refusing_null(table, *number, assigned?),
                         },
                     });
                 }
@@ -449,13 +489,9 @@ impl Binder<'_> {
                     if self.dialect == Dialect::Postgres { Condition::Syntax } else { Condition::DuplicateColumn };
                 return Err(Error::new(condition, what));
             }
-            let value = match value {
-                ast::Expr::Identifier(ident)
-                    if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") =>
-                {
-                    self.default_of(table, number)?
-                }
-                value => self.assigned(table, number, self.bind(scope, value)?)?,
+            let value = match is_default(value) {
+                true => self.default_of(table, number)?,
+                false => self.assigned(table, number, self.bind(scope, value)?)?,
             };
             found.push((number, value));
             Ok(())
@@ -603,6 +639,7 @@ impl Binder<'_> {
             (&update.order_by, update.limit.as_ref()),
             &mut |scope| {
                 for (used, sets) in &targets {
+                    self.check_defaults(&used.table, sets)?;
                     let mut sets = self.bind_sets(&used.table, scope, sets)?;
                     let implied = self.add_implied(&used.table, &mut sets)?;
                     all_sets.push((sets, implied));
@@ -692,6 +729,8 @@ impl Binder<'_> {
     pub(crate) fn bind_delete(&self, delete: &ast::Delete) -> Result<Write> {
         let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
         let order = (delete.order_by.as_slice(), delete.limit.as_ref());
+        let passes_over = delete.optimizer_hints.iter().any(|hint| hint.prefix == PASSES_OVER);
+        self.is_lenient.set(passes_over);
         // `DELETE a, b FROM ...` and `DELETE FROM a, b USING ...` name tables of a join.
         let is_mysql = self.dialect == Dialect::Mysql;
         let named: Vec<ast::ObjectName> = match (&delete.using, delete.tables.is_empty()) {
@@ -701,7 +740,7 @@ impl Binder<'_> {
         };
         if !named.is_empty() {
             let from = delete.using.as_deref().unwrap_or(from);
-            return self.bind_joined_delete(&named, from, delete.selection.as_ref(), order);
+            return self.bind_joined_delete(&named, from, delete.selection.as_ref(), order, passes_over);
         }
         let [target] = from.as_slice() else { return Err(Error::unsupported("DELETE from several tables")) };
         if !delete.tables.is_empty() {
@@ -718,7 +757,7 @@ impl Binder<'_> {
         let source = self.bind_target(scope, (tree, &targets), more, selection, order, &mut |_| Ok(()))?;
         let returning = self.bind_returning(&table, &alias, delete.returning.as_deref())?;
         let row = used.row.get().unwrap_or_default();
-        Ok(Write { table, change: Change::Delete { source, row, others: Vec::new() }, returning })
+        Ok(Write { table, change: Change::Delete { source, row, others: Vec::new(), passes_over }, returning })
     }
 
     fn bind_joined_delete(
@@ -727,6 +766,7 @@ impl Binder<'_> {
         from: &[ast::TableWithJoins],
         selection: Option<&ast::Expr>,
         order: (&[ast::OrderByExpr], Option<&ast::Expr>),
+        passes_over: bool,
     ) -> Result<Write> {
         let mut scope = Scope::new(None);
         let tree = self.bind_from(&mut scope, from)?;
@@ -743,7 +783,7 @@ impl Binder<'_> {
         let mut rows = targets.iter().map(|used| (Rc::clone(&used.table), used.row.get().unwrap_or_default()));
         let Some((table, row)) = rows.next() else { return Err(Error::new(Condition::Syntax, "a table is wanted")) };
         let others = rows.collect();
-        Ok(Write { table, change: Change::Delete { source, row, others }, returning: None })
+        Ok(Write { table, change: Change::Delete { source, row, others, passes_over }, returning: None })
     }
 
     /// A query as a statement of its own.
@@ -808,7 +848,7 @@ impl Write {
         }
         match &self.change {
             Change::Insert { is_single, on_conflict, .. } => *is_single && matches!(on_conflict, OnConflict::Refuse),
-            Change::Update { passes_over: true, .. } => false,
+            Change::Update { passes_over: true, .. } | Change::Delete { passes_over: true, .. } => false,
             Change::Update { source, sets, .. } => {
                 let key = self.table.primary_key();
                 let keeps_key = !sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));
@@ -819,6 +859,17 @@ impl Write {
             }
         }
     }
+}
+
+/// True for the word DEFAULT in the place of a value.
+fn is_default(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// The first column that stands twice among others.
+fn repeated(columns: &[usize]) -> Option<usize> {
+    columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)).map(|(_, column)| *column)
 }
 
 /// True for values that are too long or too large for what a type says of them.

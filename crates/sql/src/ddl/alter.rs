@@ -4,7 +4,7 @@ use super::{Ddl, encoded_key};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::Table;
-use database::{INDEX_ID, Operation, SPACE_ID};
+use database::{Operation, SPACE_ID};
 use sqlparser::ast::{self, AlterTableOperation, ColumnOption};
 use storage::Key;
 use tuple::{IndexId, msgpack};
@@ -100,10 +100,7 @@ impl Ddl<'_> {
                     let name = self.dialect.fold(name);
                     let index = table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &name));
                     match index.filter(|index| index.id != IndexId::PRIMARY) {
-                        Some(index) => {
-                            self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
-                            self.set_constraint(table.space.id, &index.name, true)?;
-                        }
+                        Some(index) => self.remove_index(&table, index)?,
                         None => {
                             let what = format!("Can't DROP '{name}'; check that column/key exists");
                             return Err(Error::new(Condition::UndefinedObject, what));
@@ -138,11 +135,12 @@ impl Ddl<'_> {
                 | AlterTableOperation::Lock { .. }
                 | AlterTableOperation::ReplicaIdentity { .. } => {}
                 AlterTableOperation::AddConstraint { constraint, .. } => self.add_key(&table, constraint)?,
-                AlterTableOperation::DropConstraint { name, if_exists, .. } => {
-                    self.drop_named(&table, &self.dialect.fold(name), *if_exists)?;
+                AlterTableOperation::DropConstraint { name, if_exists, drop_behavior } => {
+                    let cascades = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                    self.drop_named(&table, &self.dialect.fold(name), *if_exists, cascades)?;
                 }
                 AlterTableOperation::DropForeignKey { name, .. } => {
-                    self.drop_named(&table, &self.dialect.fold(name), false)?;
+                    self.drop_named(&table, &self.dialect.fold(name), false, false)?;
                 }
                 AlterTableOperation::OwnerTo { .. } => {}
                 other => return Err(Error::unsupported(format!("ALTER TABLE '{other}'"))),

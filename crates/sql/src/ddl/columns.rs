@@ -9,14 +9,14 @@ use crate::error::{Condition, Error, Result};
 use crate::table::{Index, Table};
 use crate::types::{Base, Type};
 use crate::value::Value;
-use database::INDEX_ID;
+use database::{Action, FieldRef};
 use sqlparser::ast;
 use storage::{IteratorKind, Key, ScanRequest};
 use tuple::{IndexId, msgpack};
 
 impl Ddl<'_> {
     /// DROP CONSTRAINT: a check, a foreign key, or a unique index.
-    pub(super) fn drop_named(&self, table: &Table, name: &str, if_exists: bool) -> Result<()> {
+    pub(super) fn drop_named(&self, table: &Table, name: &str, if_exists: bool, cascades: bool) -> Result<()> {
         if self.drop_constraint(table, name)? {
             return Ok(());
         }
@@ -25,16 +25,16 @@ impl Ddl<'_> {
             _ => index.is_unique,
         };
         let index = table.indexes.iter().filter(is_one).find(|index| self.dialect.is_same(&index.name, name));
+        if let Some(index) = index.filter(|_| cascades) {
+            self.drop_keys_by_index(table, index)?;
+        }
         match index {
             Some(index) if index.id == IndexId::PRIMARY => {
                 let mut shape = self.shape_of(table)?;
                 self.hide_primary(table, &mut shape)?;
                 self.reshape(table, shape)
             }
-            Some(index) => {
-                self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
-                self.set_constraint(table.space.id, &index.name, true)
-            }
+            Some(index) => self.remove_index(table, index),
             None if if_exists => Ok(()),
             None => {
                 let what = match self.dialect {
@@ -145,23 +145,30 @@ impl Ddl<'_> {
         column: &ast::ColumnDef,
         position: Option<&ast::MySQLColumnPosition>,
     ) -> Result<()> {
+        self.check_null_default(column)?;
         let at = self.column_at(table, &self.dialect.fold(old))?;
+        self.check_position(table, position)?;
+        self.check_default_word(column)?;
+        let (before, after) = (table.columns[at].name.clone(), self.dialect.fold(&column.name));
+        let is_renamed = before != after;
+        if is_renamed
+            && table
+                .columns
+                .iter()
+                .any(|known| self.dialect.is_same(&known.name, &after) && !self.dialect.is_same(&known.name, &before))
+        {
+            let what = format!("Duplicate column name '{after}'");
+            return Err(Error::new(Condition::DuplicateColumn, what));
+        }
         let mut declared = Declared::default();
         let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
         let mut shape = self.shape_of(table)?;
-        let before = table.columns[at].name.clone();
-        let is_renamed = before != column.name;
-        if is_renamed
-            && table.columns.iter().any(|known| {
-                self.dialect.is_same(&known.name, &column.name) && !self.dialect.is_same(&known.name, &before)
-            })
-        {
-            let what = format!("Duplicate column name '{}'", column.name);
-            return Err(Error::new(Condition::DuplicateColumn, what));
-        }
         if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
             let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
             return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
+        }
+        if !column.is_nullable {
+            self.check_not_set_null(table, at)?;
         }
         if is_renamed {
             shape.checks = self.renamed_checks(table, &before, &column.name)?;
@@ -211,7 +218,25 @@ impl Ddl<'_> {
         }
     }
 
-    /// ALTER COLUMN.
+    /// Errors: the column behind which another one is to stand is not there.
+    fn check_position(&self, table: &Table, position: Option<&ast::MySQLColumnPosition>) -> Result<()> {
+        let Some(ast::MySQLColumnPosition::After(name)) = position else { return Ok(()) };
+        self.column_at(table, &self.dialect.fold(name)).map(drop)
+    }
+
+    /// Errors: a foreign key of the table makes the column null, which it may not be any more.
+    fn check_not_set_null(&self, table: &Table, at: usize) -> Result<()> {
+        let own = table.space.def();
+        let key = own.foreign_keys.iter().find(|key| {
+            let is_part = |field: &FieldRef| matches!(field, FieldRef::Number(number) if *number as usize == at);
+            [key.on_delete, key.on_update].contains(&Action::SetNull) && key.pairs.iter().any(|(own, _)| is_part(own))
+        });
+        match key {
+            Some(key) => Err(crate::constraint::cannot_be_null(&table.columns[at].name, &key.name)),
+            None => Ok(()),
+        }
+    }
+
     /// A column, which no index has, may be null or not. Errors: some of its values are.
     pub(super) fn put_nullable(&self, table: &Table, at: usize, is_nullable: bool) -> Result<()> {
         let format = self.changed_format(table, |format| {
@@ -233,6 +258,7 @@ impl Ddl<'_> {
         })
     }
 
+    /// ALTER COLUMN.
     pub(super) fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
         use ast::AlterColumnOperation as Op;
         let at = self.column_at(table, name)?;
@@ -281,8 +307,8 @@ impl Ddl<'_> {
                     let hint = format!("You might need to specify \"USING {name}::{ty}\".");
                     return Err(Error::new(Condition::TypeMismatch, what).hint(hint));
                 }
-                let has_default =
-                    table.columns[at].default.as_ref().is_some_and(|text| !text.eq_ignore_ascii_case("null"));
+                let known = &shape.columns[at];
+                let has_default = known.default.as_ref().is_some_and(|text| self.keeps_default(known, text));
                 if self.dialect == Dialect::Postgres && has_default && !is_automatic {
                     let what = format!("default for column \"{name}\" cannot be cast automatically to type {ty}");
                     return Err(Error::new(Condition::TypeMismatch, what));
@@ -347,9 +373,14 @@ impl Ddl<'_> {
         })
     }
 
+    /// True for a default that is one: null is said to be that of any column, but PostgreSQL makes it one of the type where that has a length.
+    pub(super) fn keeps_default(&self, column: &NewColumn, text: &str) -> bool {
+        !text.eq_ignore_ascii_case("null") || self.dialect == Dialect::Postgres && column.ty.length > 0
+    }
+
     pub(super) fn put_default(&self, table: &Table, at: usize, default: Option<String>) -> Result<()> {
         let mut column = self.columns_of(table).swap_remove(at);
-        column.default = default.clone().filter(|text| !text.eq_ignore_ascii_case("null"));
+        column.default = default.clone().filter(|text| self.keeps_default(&column, text));
         self.check_default(&column)?;
         let default = column.default;
         let format = self.changed_format(table, |format| {
@@ -406,6 +437,9 @@ impl Ddl<'_> {
         position: Option<&ast::MySQLColumnPosition>,
     ) -> Result<()> {
         let name = self.dialect.fold(&column.name);
+        self.check_null_default(column)?;
+        self.check_position(table, position)?;
+        self.check_default_word(column)?;
         // Whatever else is said of it.
         if table.column(self.dialect, &name).is_some() {
             return if if_not_exists { Ok(()) } else { Err(column_is_there(table, &name)) };

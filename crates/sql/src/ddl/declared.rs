@@ -23,18 +23,50 @@ impl Ddl<'_> {
         known.map(|collation| collation.id())
     }
 
+    /// Errors: null is the default of a column of MySQL's that may not be null. Such a text is refused whatever else is wrong.
+    pub(super) fn check_null_default(&self, column: &ast::ColumnDef) -> Result<()> {
+        let has = |is_it: &dyn Fn(&ColumnOption) -> bool| column.options.iter().any(|option| is_it(&option.option));
+        let is_refused = self.dialect == Dialect::Mysql
+            && has(&|option| matches!(option, ColumnOption::NotNull))
+            && has(
+                &|option| matches!(option, ColumnOption::Default(expr) if expr.to_string().eq_ignore_ascii_case("null")),
+            );
+        if is_refused { Err(invalid_default(&self.dialect.fold(&column.name))) } else { Ok(()) }
+    }
+
+    /// Errors: the default is none of the words that a column of MySQL's allows. That is looked at before it is asked whether such a column is there.
+    pub(super) fn check_default_word(&self, column: &ast::ColumnDef) -> Result<()> {
+        let default = column.options.iter().find_map(|option| match &option.option {
+            ColumnOption::Default(expr) => Some(expr.to_string()),
+            _ => None,
+        });
+        match default.filter(|_| self.dialect == Dialect::Mysql) {
+            Some(text) => self.check_word(&self.dialect.fold(&column.name), &column.data_type.to_string(), &text),
+            None => Ok(()),
+        }
+    }
+
+    fn check_word(&self, column: &str, declared: &str, default: &str) -> Result<()> {
+        let Some(choices) = crate::mysql::assign::Choices::of(declared) else { return Ok(()) };
+        let word = default.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+        let is_number = default.parse::<f64>().is_ok();
+        match word.is_some_and(|word| !choices.allows(&word.replace("''", "'"))) || is_number {
+            true => Err(invalid_default(column)),
+            false => Ok(()),
+        }
+    }
+
     /// Errors: the default is no value of the column.
     pub(super) fn check_default(&self, column: &NewColumn) -> Result<()> {
-        let refused = || Error::new(Condition::InvalidDefault, format!("Invalid default value for '{}'", column.name));
+        let refused = || invalid_default(&column.name);
         let Some(text) = column.default.as_deref() else { return Ok(()) };
+        if crate::mysql::assign::Choices::of(&column.declared).is_some() {
+            return self.check_word(&column.name, &column.declared, text);
+        }
         let is_number =
             text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         let literal =
             if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
-        let choices = crate::mysql::assign::Choices::of(&column.declared);
-        if let (Some(choices), Some(text)) = (choices, literal.filter(|_| !is_number)) {
-            return if choices.allows(text) { Ok(()) } else { Err(refused()) };
-        }
         let Some(text) = literal else { return Ok(()) };
         if column.declared.contains('(') && column.ty.base == Base::Text {
             let is_long = text.replace("''", "'").chars().count() > column.ty.length as usize;
@@ -59,6 +91,7 @@ impl Ddl<'_> {
             column: column.name.clone(),
             to: column.ty,
             choices: None,
+            refuses_null: false,
             is_lenient: false,
             value: crate::expr::Expr::Const(Value::Null),
         };
@@ -194,14 +227,14 @@ impl Ddl<'_> {
                 && default.eq_ignore_ascii_case("null")
             {
                 if !new.is_nullable {
-                    let what = format!("Invalid default value for '{}'", new.name);
-                    return Err(Error::new(Condition::InvalidDefault, what));
+                    return Err(invalid_default(&new.name));
                 }
                 new.default = None;
             }
             self.check_default(&new)?;
         }
         if self.dialect == Dialect::Postgres {
+            new.default = new.default.take().filter(|text| self.keeps_default(&new, text));
             // A text that is no value of the column is refused now.
             let literal = new.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
             if let Some(text) = literal.filter(|text| !text.contains(['\'', '\\'])) {
@@ -301,4 +334,8 @@ impl Ddl<'_> {
             msgpack::encode_uint(row, u64::from(collation));
         }
     }
+}
+
+fn invalid_default(column: &str) -> Error {
+    Error::new(Condition::InvalidDefault, format!("Invalid default value for '{column}'"))
 }

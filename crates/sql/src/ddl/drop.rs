@@ -7,6 +7,7 @@ use crate::table::Table;
 use crate::value::Value;
 use database::{INDEX_ID, Operation, SEQUENCE_ID, SPACE_ID, SPACE_SEQUENCE_ID};
 use sqlparser::ast;
+use std::rc::Rc;
 use storage::{IteratorKind, Key, ScanRequest};
 use tuple::IndexId;
 
@@ -217,19 +218,20 @@ impl Ddl<'_> {
         let found = match table {
             Some(table) => {
                 let table = self.table(table)?;
-                let index =
-                    table.indexes.iter().find(|index| self.dialect.is_same(&index.name, &name)).map(|index| index.id);
-                index.map(|index| (table.space.id, index, table.name.clone()))
+                let at = table.indexes.iter().position(|index| self.dialect.is_same(&index.name, &name));
+                at.map(|at| (table, at))
             }
-            None => self
-                .database
-                .catalog
-                .spaces()
-                .iter()
-                .filter(|space| !space.is_system())
-                .find_map(|space| space.index_by_name(&name).map(|index| (space.id, index.id, space.name()))),
+            None => {
+                let mut spaces = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
+                let space = spaces.find(|space| space.index_by_name(&name).is_some());
+                let table = space.map(|space| Table::of(self.database, space)).transpose()?.map(Rc::new);
+                table.and_then(|table| {
+                    let at = table.indexes.iter().position(|index| index.name == name)?;
+                    Some((table, at))
+                })
+            }
         };
-        let Some((space_id, index_id, table)) = found else {
+        let Some((table, at)) = found else {
             if if_exists {
                 return Ok(0);
             }
@@ -239,12 +241,18 @@ impl Ddl<'_> {
             };
             return Err(Error::new(Condition::UndefinedObject, message));
         };
-        if index_id == IndexId::PRIMARY {
-            let what = format!("cannot drop the primary key of '{table}'");
+        let index = &table.indexes[at];
+        if index.id == IndexId::PRIMARY {
+            let what = format!("cannot drop the primary key of '{}'", table.name);
             return Err(Error::new(Condition::InvalidTable, what));
         }
-        self.delete(INDEX_ID, &[u64::from(space_id.0), u64::from(index_id.0)])?;
-        self.set_constraint(space_id, &name, true)?;
+        if self.dialect == Dialect::Postgres && index.is_constraint {
+            let what =
+                format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);
+            let hint = format!("You can drop constraint {name} on table {} instead.", table.name);
+            return Err(Error::new(Condition::DependentObjects, what).hint(hint));
+        }
+        self.remove_index(&table, index)?;
         Ok(1)
     }
 }

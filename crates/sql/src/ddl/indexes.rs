@@ -14,15 +14,16 @@ use tuple::{SpaceId, msgpack};
 const AT_ONCE_MAX: u64 = 20_000;
 
 impl Ddl<'_> {
-    /// An index over fields, of a name or the first free one that begins so.
-    pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<()> {
+    /// An index over fields, of a name or the first free one that begins so. Returns the name.
+    pub(crate) fn add_index(&self, table: &Table, name: &str, fields: &[usize], is_unique: bool) -> Result<String> {
         let columns = self.columns_of(table);
         let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         let mut names = std::iter::once(name.to_string()).chain((2..).map(|number| format!("{name}_{number}")));
         let is_free = |name: &String| !table.indexes.iter().any(|index| self.dialect.is_same(&index.name, name));
         let name = names.find(is_free).unwrap_or_default();
         let index = NewIndex { name: name.clone(), is_unique, fields: fields.to_vec() };
-        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)
+        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+        Ok(name)
     }
 
     pub(super) fn index_name(&self, table: &str, index: &NewIndex, number: usize) -> String {
@@ -78,7 +79,7 @@ impl Ddl<'_> {
                     Dialect::Mysql => format!("Key column '{name}' doesn't exist in table"),
                     Dialect::Postgres => format!("column \"{name}\" of relation \"{table}\" does not exist"),
                 };
-                Error::new(Condition::UndefinedColumn, what)
+                Error::new(Condition::UndefinedColumn, what).mysql(1072)
             })?);
         }
         Ok(fields)
@@ -108,7 +109,11 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
         }
         let row = encode_index(space_id, number, name, index, columns);
-        self.execute(INDEX_ID, Operation::Insert { tuple: &row })
+        self.execute(INDEX_ID, Operation::Insert { tuple: &row })?;
+        match (self.dialect, u32::try_from(space_id)) {
+            (Dialect::Mysql, Ok(space_id)) => self.drop_made(SpaceId(space_id), name),
+            _ => Ok(()),
+        }
     }
 
     /// ALTER TABLE ADD of a constraint that is an index.

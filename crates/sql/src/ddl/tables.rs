@@ -15,6 +15,7 @@ const NAME_MAX: usize = 65_000;
 impl Ddl<'_> {
     pub(super) fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
         let name = self.dialect.object_name(&create.name)?;
+        create.columns.iter().try_for_each(|column| self.check_null_default(column))?;
         let sql = crate::Sql::of(self.database);
         sql.speak(self.context);
         let known = match create.temporary {
@@ -61,15 +62,22 @@ impl Ddl<'_> {
         let mut generated = None;
         let mut primary: Option<NewIndex> = None;
         let mut declared = Declared::default();
+        if self.dialect == Dialect::Mysql {
+            // Names come before most of what is said of them.
+            let mut names: Vec<String> = Vec::with_capacity(create.columns.len());
+            for column in &create.columns {
+                self.check_default_word(column)?;
+                let name = self.dialect.fold(&column.name);
+                if names.iter().any(|known| self.dialect.is_same(known, &name)) {
+                    return Err(self.column_is_there(&name));
+                }
+                names.push(name);
+            }
+        }
         for (number, column) in create.columns.iter().enumerate() {
             let (column, keys) = self.new_column(&name, column, &mut declared)?;
-            if columns.iter().any(|other: &NewColumn| self.dialect.is_same(&other.name, &column.name)) {
-                let message = match self.dialect {
-                    Dialect::Tarantool => format!("Space field '{}' is duplicate", column.name),
-                    Dialect::Mysql => format!("Duplicate column name '{}'", column.name),
-                    Dialect::Postgres => format!("column \"{}\" specified more than once", column.name),
-                };
-                return Err(Error::new(Condition::DuplicateColumn, message));
+            if columns.iter().any(|known: &NewColumn| self.dialect.is_same(&known.name, &column.name)) {
+                return Err(self.column_is_there(&column.name));
             }
             if keys.is_generated && generated.replace(number).is_some() {
                 return Err(Error::new(Condition::InvalidTable, "there can be only one auto-increment column"));
@@ -155,6 +163,16 @@ impl Ddl<'_> {
             self.put_waiting(&name)?;
         }
         Ok(1)
+    }
+
+    /// A column of the name stands before this one.
+    fn column_is_there(&self, name: &str) -> Error {
+        let message = match self.dialect {
+            Dialect::Tarantool => format!("Space field '{name}' is duplicate"),
+            Dialect::Mysql => format!("Duplicate column name '{name}'"),
+            Dialect::Postgres => format!("column \"{name}\" specified more than once"),
+        };
+        Error::new(Condition::DuplicateColumn, message)
     }
 
     /// The name in the catalog of what is made.

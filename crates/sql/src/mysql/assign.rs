@@ -21,6 +21,8 @@ pub(crate) struct Assigned {
     pub(crate) to: Type,
     /// What ENUM and SET allow.
     pub(crate) choices: Option<Choices>,
+    /// A null is refused where the value is computed, before those that follow it.
+    pub(crate) refuses_null: bool,
     /// INSERT IGNORE, UPDATE IGNORE: what is wrong is put right, and a warning tells.
     pub(crate) is_lenient: bool,
     pub(crate) value: Expr,
@@ -128,6 +130,15 @@ pub(crate) fn is_strict(session: Option<&Session>) -> bool {
     session.changed_to("sql_mode").is_none_or(|modes| modes.contains("STRICT_") || modes.contains("TRADITIONAL"))
 }
 
+/// True if the session wants divisions by zero refused where rows are put in or changed.
+pub(crate) fn refuses_zero(session: Option<&Session>) -> bool {
+    let Some(session) = session.filter(|session| session.is_mysql) else { return false };
+    let modes = session.changed_to("sql_mode");
+    modes.is_none_or(|modes| {
+        modes.contains("TRADITIONAL") || modes.contains("STRICT_") && modes.contains("ERROR_FOR_DIVISION_BY_ZERO")
+    })
+}
+
 /// True if the session wants 0 kept as the day that is none: `0000-00-00`.
 fn takes_no_day(session: Option<&Session>) -> bool {
     let modes = session.filter(|session| session.is_mysql).and_then(|session| session.changed_to("sql_mode"));
@@ -141,10 +152,15 @@ fn is_nothing(value: &Value) -> bool {
 
 /// Notes a warning of the statement.
 pub(crate) fn warn(session: Option<&Session>, condition: Condition, message: String) {
+    warn_of(session, &Error::new(condition, message));
+}
+
+/// Notes an error as a warning of the statement.
+pub(crate) fn warn_of(session: Option<&Session>, error: &Error) {
     if let Some(session) = session {
         let mut warnings = session.warnings.borrow_mut();
         if warnings.len() < WARNINGS_MAX {
-            warnings.push(("Warning", condition.mysql_number(), message));
+            warnings.push(("Warning", error.mysql_number(), error.to_string()));
         }
     }
 }
@@ -153,6 +169,9 @@ impl Assigned {
     /// The value as the column takes it. Errors: it does not, and the session is strict.
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
         let value = self.value.eval(run)?;
+        if self.refuses_null && value.is_null() && is_strict(run.session.as_deref()) {
+            return Err(Error::new(Condition::NotNull, format!("Column '{}' cannot be null", self.column)));
+        }
         match self.taken(&value) {
             Ok(value) => Ok(value),
             Err(_) if self.to.is_moment() && is_nothing(&value) && takes_no_day(run.session.as_deref()) => {
@@ -188,8 +207,13 @@ impl Assigned {
             let digits = text.trim_start().trim_start_matches(['+', '-', '.']);
             let is_cut = digits.starts_with(|c: char| c.is_ascii_digit());
             if is_cut {
-                // What is left may still be too large.
-                cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
+                if self.to.base == Base::Double && leading_double(text).is_infinite() {
+                    return Err(Error::new(Condition::NumericOutOfRange, ""));
+                }
+                // What is left may still be too large, which of decimals is not looked at.
+                if self.to.base != Base::Decimal {
+                    cast(Dialect::Mysql, value.clone(), self.to, Strictness::Assignment)?;
+                }
                 return Err(Error::new(Condition::Truncated, ""));
             }
             return Err(Error::new(Condition::TypeMismatch, ""));

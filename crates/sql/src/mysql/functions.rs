@@ -72,17 +72,15 @@ fn integer(value: &Value) -> i64 {
 
 /// A whole number as its 64 bits.
 fn bits(value: &Value) -> u64 {
-    match value {
-        Value::Uint(number) => *number,
-        value => integer(value) as u64,
-    }
+    let number = value.as_integer().unwrap_or_else(|| double(value).round() as i128);
+    number.clamp(i128::from(i64::MIN), i128::from(u64::MAX)) as u64
 }
 
 fn moment(value: &Value) -> Option<Datetime> {
     match value {
         Value::Datetime(moment) => Some(**moment),
         Value::Text(text) => parse(text),
-        Value::Int(number) => parse(&number.to_string()),
+        Value::Int(number) => super::moments::of_number(*number),
         _ => None,
     }
 }
@@ -596,20 +594,14 @@ functions! {
         if !(2..=36).contains(&from) || !(2..=36).contains(&to) {
             return Ok(Value::Null);
         }
-        let value = text(&a[0]);
-        let digits = value.trim();
-        let (is_negative, digits) = digits.strip_prefix('-').map_or((false, digits), |digits| (true, digits));
-        let number = digits.chars().map_while(|c| c.to_digit(from as u32)).fold(0u64, |sum, digit| {
-            sum.saturating_mul(from).saturating_add(u64::from(digit))
-        });
-        let number = if is_negative { number.wrapping_neg() } else { number };
+        let number = number_in_base(&text(&a[0]), from);
         Ok(Value::text(match integer(&a[2]) < 0 && (number as i64) < 0 {
             true => format!("-{}", in_base((number as i64).unsigned_abs(), to)),
             false => in_base(number, to),
         }))
     };
-    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(bits(&a[0]), 2)));
-    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(bits(&a[0]), 8)));
+    "bin" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(number_in_base(&text(&a[0]), 10), 2)));
+    "oct" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(in_base(number_in_base(&text(&a[0]), 10), 8)));
     "bit_count" (1, 1) INT, true, false => |_, a| Ok(Value::Int(i64::from(bits(&a[0]).count_ones())));
     "log2" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log2())));
     "log10" (1, 1) DOUBLE, true, false => |_, a| Ok(positive(&a[0]).map_or(Value::Null, |value| Value::Double(value.log10())));
@@ -636,6 +628,15 @@ functions! {
         Ok(Value::text(format!("{a}.{b}.{c}.{d}")))
     };
     "name_const" (2, 2) Returns::Type(Base::Any), false, false => |_, a| Ok(a[1].clone());
+}
+
+/// The whole number that a text begins with, in digits of a base; 0 if it begins with none.
+fn number_in_base(text: &str, base: u64) -> u64 {
+    let digits = text.trim();
+    let (is_negative, digits) = digits.strip_prefix('-').map_or((false, digits), |digits| (true, digits));
+    let digits = digits.chars().map_while(|c| c.to_digit(base as u32));
+    let number = digits.fold(0u64, |sum, digit| sum.saturating_mul(base).saturating_add(u64::from(digit)));
+    if is_negative { number.wrapping_neg() } else { number }
 }
 
 /// The number of an address of four numbers.

@@ -217,6 +217,15 @@ fn micros_of(digits: &str) -> Option<i64> {
     Some((micros + i64::from(is_up)).min(999_999))
 }
 
+/// A number whose digits are those of a moment: the first ones of a year of two may be zeros. None: it is another one.
+pub(crate) fn of_number(number: i64) -> Option<Datetime> {
+    match number {
+        101..=99_999 => parse_digits(&format!("{number:06}")),
+        101_000_000..=99_999_999_999 => parse_digits(&format!("{number:012}")),
+        number => parse(&number.to_string()),
+    }
+}
+
 fn parse_digits(digits: &str) -> Option<Datetime> {
     let (year, rest) = match digits.len() {
         8 | 14 => (digits[..4].parse::<i64>().ok()?, &digits[4..]),

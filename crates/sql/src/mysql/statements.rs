@@ -2,13 +2,14 @@
 
 use super::variables::{Scope, Target};
 use crate::accounts::Accounts;
+use crate::bind::PASSES_OVER;
 use crate::control::{Assignment, Control, Isolation, Modes};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use std::rc::Rc;
 
 /// Stands in the name of a column before that of a table, which may be a view: what the column is called is known when the table is.
@@ -169,7 +170,7 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
         "load" => super::load::parse(&mut words)?,
         "grant" | "revoke" => words.accounts(&first)?,
         "alter" => return words.alter(),
-        "delete" => return words.delete(),
+        "delete" => return words.delete().map(|statement| statement.map(Said::Parsed)),
         "select" => words.counted()?,
         "create" | "drop" | "deallocate" | "start" | "rename" => return Ok(None),
         other => return Err(Error::unsupported(format!("'{}'", other.to_uppercase()))),
@@ -369,9 +370,9 @@ impl Words {
             }
             next = self.token(0).map(|token| token.to_string().to_lowercase()).unwrap_or_default();
         }
-        let text: Vec<Token> = self.tokens.split_off(self.at.min(self.tokens.len()));
-        let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50).with_tokens(text);
-        let statement = parser.parse_statement().map_err(|error| Dialect::Mysql.refused(error))?;
+        let mut explained = Words { tokens: self.tokens.split_off(self.at.min(self.tokens.len())), at: 1 };
+        let delete = if next == "delete" { explained.delete()? } else { None };
+        let statement = delete.map_or_else(|| explained.reparsed(), Ok)?;
         Ok(Some(Said::Parsed(ast::Statement::Explain {
             describe_alias: ast::DescribeAlias::Explain,
             analyze,
@@ -539,17 +540,26 @@ impl Words {
         }
     }
 
-    /// DELETE LOW_PRIORITY QUICK IGNORE: words that change nothing.
-    fn delete(&mut self) -> Result<Option<Said>> {
+    /// DELETE LOW_PRIORITY QUICK IGNORE: two words that change nothing, and one that becomes a hint. None: they do not stand there.
+    fn delete(&mut self) -> Result<Option<ast::Statement>> {
         let before = self.at;
+        let mut passes_over = false;
         while matches!(self.word_at(0).as_str(), "low_priority" | "quick" | "ignore") {
+            passes_over |= self.word_at(0) == "ignore";
             self.at += 1;
         }
         if self.at == before {
             return Ok(None);
         }
         self.tokens.drain(before..self.at);
-        self.reparsed().map(|statement| Some(Said::Parsed(statement)))
+        let mut statement = self.reparsed()?;
+        if let ast::Statement::Delete(delete) = &mut statement
+            && passes_over
+        {
+            let (prefix, text, style) = (PASSES_OVER.to_string(), String::new(), ast::OptimizerHintStyle::MultiLine);
+            delete.optimizer_hints = vec![ast::OptimizerHint { prefix, text, style }];
+        }
+        Ok(Some(statement))
     }
 
     /// SELECT SQL_CALC_FOUND_ROWS.
@@ -562,9 +572,12 @@ impl Words {
     }
 
     fn reparsed(&mut self) -> Result<ast::Statement> {
-        let tokens = std::mem::take(&mut self.tokens);
-        let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50).with_tokens(tokens);
-        parser.parse_statement().map_err(|error| Dialect::Mysql.refused(error))
+        let tokens = std::mem::take(&mut self.tokens).into_iter();
+        let mut tokens = tokens.map(|token| TokenWithSpan { token, span: Span::empty() }).collect();
+        crate::dialect::respell_of_mysql(&mut tokens);
+        let parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50);
+        let parsed = parser.with_tokens_with_locations(tokens).parse_statement();
+        parsed.map_err(|error| Dialect::Mysql.refused(error))
     }
 
     fn own_grants(&self) -> Result<Said> {
