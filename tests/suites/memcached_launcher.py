@@ -25,6 +25,9 @@ HELP = """lycosa in the place of memcached
 -m, --memory-limit=<num>  item memory in megabytes
 -M, --disable-evictions   return error on memory exhausted
 -c, --conn-limit=<num>    max simultaneous connections
+-b, --listen-backlog=<num> connections that wait to be accepted
+-R, --max-reqs-per-event=<num> requests of one connection in one turn
+-C, --disable-cas         items have no cas
 -I, --max-item-size=<num> largest item
 -F, --disable-flush-all   disable flush_all command
 -X, --disable-dumping     disable stats cachedump and lru_crawler metadump
@@ -74,6 +77,12 @@ def main():
                 if int(value) <= 0:
                     fail("Maximum connections must be greater than 0")
                 terms["connections"] = value
+            case "-b":
+                terms["backlog"] = value
+            case "-R":
+                terms["requests_per_turn"] = value
+            case "-C":
+                terms["cas_enabled"] = "no"
             case "-t":
                 if int(value) <= 0:
                     fail("Number of threads must be greater than 0")

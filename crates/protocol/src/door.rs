@@ -96,6 +96,15 @@ pub trait Door: 'static {
         None
     }
 
+    /// Requests of one connection that are served in one turn, at most: whoever has sent more waits while others have theirs.
+    #[inline]
+    fn requests_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// A turn of a connection has ended before its requests have.
+    fn yielded(&self) {}
+
     /// Finds the first request of the input. A request that can be told from its neighbours but not be served is a request: it is refused in its
     /// turn, by `serve`.
     fn split<'a>(&self, state: &Self::State, input: &'a [u8]) -> Split<Self::Request<'a>>;

@@ -146,6 +146,17 @@ impl Entrance {
     }
 }
 
+impl Entrance {
+    /// Lets as many connections wait as the listener says, if it does. Errors: the system's.
+    fn set_backlog(&self, listener: &Listener) -> io::Result<()> {
+        match self.terms.backlog() {
+            Ok(backlog) => listener.set_backlog(backlog.unwrap_or(runtime::net::BACKLOG)),
+            // Whoever made the door has refused it.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
 /// What has happened with a client before it is one.
 #[derive(Default)]
 pub(crate) struct Begun {
@@ -221,6 +232,7 @@ impl Listeners {
         let free = (FIRST_LISTENER..FIRST_CONNECTION).find(|token| !open.contains_key(token));
         let token = free.ok_or_else(|| io::Error::other("listened at too many addresses"))?;
         let mut listener = Listener::bind(address)?;
+        entrance.set_backlog(&listener)?;
         self.registry.register_listener(&mut listener, Token(token))?;
         open.insert(token, Open { listener, entrance, rank });
         Ok(token)
@@ -289,6 +301,9 @@ impl Listeners {
                 open.rank = rank;
                 // Its files, and what is said about it, may be others by now.
                 open.entrance = Rc::clone(&places[rank].1);
+                if let Err(error) = open.entrance.set_backlog(&open.listener) {
+                    tracing::warn!("the backlog of {} stays what it was: {error}", places[rank].0);
+                }
             }
         }
         Ok(())

@@ -4,6 +4,11 @@ use database::{Database, Error, GUEST, Result, Session};
 use std::collections::BTreeMap;
 use std::io;
 
+/// The parameter that says how many connections may wait to be accepted: of the protocols that know it.
+const BACKLOG_PARAMETER: &str = "backlog";
+/// The most that it may say: what the kernel keeps in 16 bits on older systems.
+const BACKLOG_MAX: u32 = 65_535;
+
 /// See the head of this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -59,6 +64,14 @@ impl Terms {
     /// The value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
+    }
+
+    /// Connections that may wait at the listener to be accepted, if it says so. Errors: it is no such number.
+    pub fn backlog(&self) -> Result<Option<u32>> {
+        let Some(text) = self.get(BACKLOG_PARAMETER) else { return Ok(None) };
+        let number = text.parse::<u32>().ok().filter(|number| (1..=BACKLOG_MAX).contains(number));
+        let wrong = || Error::illegal(format_args!("backlog '{text}' is no number between 1 and {BACKLOG_MAX}"));
+        number.map(Some).ok_or_else(wrong)
     }
 
     /// Errors: there is a parameter that is not among these, which the error names.

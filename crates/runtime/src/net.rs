@@ -14,7 +14,7 @@ use crate::simulation;
 pub use address::Address;
 pub use dial::{BlockingStream, connect};
 pub use endpoint::Endpoint;
-pub use sockets::{Listener, SimulatedListener, SimulatedStream, SocketAddr, Stream};
+pub use sockets::{BACKLOG, Listener, SimulatedListener, SimulatedStream, SocketAddr, Stream};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};

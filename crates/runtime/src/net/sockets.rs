@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// Connections that may wait to be accepted; the system may have a lower bound of its own (`net.core.somaxconn`).
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: u32 = 4096;
 
 /// Accepts connections; never blocks.
 pub enum Listener {
@@ -90,10 +90,13 @@ impl Listener {
             (None, Address::Tcp(address)) => Listener::Tcp(mio::net::TcpListener::bind(*address)?),
             (None, Address::Unix(path)) => Listener::Unix(UnixListener::bind(path)?),
         };
-        if let Some(fd) = listener.raw_fd() {
-            listen_again(fd)?;
-        }
+        listener.set_backlog(BACKLOG)?;
         Ok(listener)
+    }
+
+    /// Lets so many connections wait to be accepted, as far as the system does. Errors: the system's.
+    pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
+        self.raw_fd().map_or(Ok(()), |fd| listen_again(fd, backlog))
     }
 
     /// The next connection and who it is from. Errors: `WouldBlock`.
@@ -130,9 +133,10 @@ impl Listener {
 
 /// The standard library listens with room for 128 connections; more of them that come at once would be refused.
 #[expect(unsafe_code, reason = "listen(2)")]
-fn listen_again(fd: RawFd) -> io::Result<()> {
+fn listen_again(fd: RawFd, backlog: u32) -> io::Result<()> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     // SAFETY: no pointers are involved; the caller's listener keeps the descriptor open.
-    if unsafe { libc::listen(fd, BACKLOG) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::listen(fd, backlog) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 impl Stream {
