@@ -16,6 +16,7 @@ mod admin;
 pub(crate) mod binary;
 mod evictions;
 mod flushed;
+mod frames;
 mod layout;
 mod meta;
 pub(crate) mod numbers;
@@ -32,6 +33,7 @@ pub(crate) mod text;
 pub use probe::serve_bytes;
 
 use crate::connection::Connection;
+use crate::datagrams::Framing;
 use crate::door::{AnyDoor, Door, Protocol, Split};
 use crate::setup::set_up;
 use crate::terms::Terms;
@@ -72,6 +74,7 @@ const PARAMETERS: &[&str] = &[
     "idle_timeout",
     "connections",
     "backlog",
+    "local_login",
     "cas_enabled",
     "requests_per_turn",
     "shutdown",
@@ -443,6 +446,10 @@ impl Door for Memcached {
     const SESSION: SessionKind = SessionKind::Door("memcached");
     const OWN_USER: Option<&'static str> = Some(OWN_NAME);
 
+    fn framing(&self) -> Option<&'static dyn Framing> {
+        Some(&frames::Frames)
+    }
+
     fn greet(&self, _database: &Database, _out: &mut Vec<u8>) -> State {
         State {
             tongue: Cell::new(self.0.tongue),
@@ -452,7 +459,8 @@ impl Door for Memcached {
         }
     }
 
-    fn opened(&self, connection: &Rc<Connection>, _state: &State) {
+    fn opened(&self, connection: &Rc<Connection>, state: &State) {
+        state.must_log_in.set(connection.must_log_in());
         connection.group_began.set(fiber::now_ns());
         if self.0.clients.borrow().len() >= self.0.connections_max {
             stats::add(&self.0.rejected, 1);
@@ -469,7 +477,7 @@ impl Door for Memcached {
         }
         self.0.clients.borrow_mut().insert(connection.session().id, Rc::downgrade(connection));
         self.0.look_for_idle();
-        if self.0.onlookers.is_any() {
+        if self.0.onlookers.is_any() && !connection.is_datagram() {
             self.0.onlookers.connected(connection, None);
         }
     }
@@ -478,7 +486,9 @@ impl Door for Memcached {
         if self.0.clients.borrow_mut().remove(&connection.session().id).is_some() && self.0.onlookers.is_any() {
             self.0.onlookers.leave(connection);
             evictions::look_again(&self.0, connection.database());
-            self.0.onlookers.connected(connection, Some(state.reason.get()));
+            if !connection.is_datagram() {
+                self.0.onlookers.connected(connection, Some(state.reason.get()));
+            }
         }
     }
 
@@ -578,6 +588,9 @@ impl Door for Memcached {
 
 /// Waits until a client has taken enough of what it was sent. Must be called in a fiber. False: it is gone.
 fn wait_for_room(connection: &Connection) -> bool {
+    if connection.outlet.has_failed() {
+        return false;
+    }
     while connection.unsent() > connection.service.unread_max() {
         connection.outlet.await_sent();
         if fiber::sleep(crate::connection::LOOK_AGAIN_NS) == fiber::Wake::Cancelled

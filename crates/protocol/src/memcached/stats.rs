@@ -1,10 +1,11 @@
 //! What `stats` tells, under the names that tools read.
 
 use super::store::{Outcome, Work};
-use super::{Tongue, VERSION};
+use super::{Cache, Tongue, VERSION};
 use database::{Key, Privileges, Result, ScanRequest};
 use runtime::fiber;
 use std::cell::Cell;
+use std::rc::{Rc, Weak};
 use storage::IteratorKind;
 
 /// Shown as the number of connections where the listener says none.
@@ -271,7 +272,7 @@ fn limit(work: &Work<'_>) -> u64 {
 
 /// Host, port and path of the listener.
 fn listener<'a>(work: &'a Work<'_>) -> (&'a str, &'a str, Option<&'a str>) {
-    let address = &*work.door.address;
+    let address = work.door.address.trim_start_matches(UDP);
     match (address.strip_prefix("unix/:"), address.rsplit_once(':')) {
         (Some(path), _) => ("NULL", "0", Some(path)),
         (None, Some((host, port))) => (host, port, None),
@@ -279,10 +280,24 @@ fn listener<'a>(work: &'a Work<'_>) -> (&'a str, &'a str, Option<&'a str>) {
     }
 }
 
+/// Where clients of datagrams of the same space come in, if they do.
+fn udp_listeners(work: &Work<'_>) -> Vec<String> {
+    let doors: Vec<_> = work.door.doors.borrow().iter().filter_map(Weak::upgrade).collect();
+    let is_meant = |door: &Rc<Cache>| door.space == work.door.space && door.address.starts_with(UDP);
+    doors.into_iter().filter(is_meant).map(|door| door.address.clone()).collect()
+}
+
+/// What an address of datagrams begins with.
+const UDP: &str = "udp:";
+
 /// An address as `stats conns` shows it.
 fn shown(address: &str) -> String {
     match address.strip_prefix("unix/:") {
         Some(path) => format!("unix:{path}"),
+        None if address.starts_with(UDP) => match address.strip_prefix("udp:[") {
+            Some(rest) => format!("udp6:[{rest}"),
+            None => address.to_string(),
+        },
         None if address.starts_with('[') => format!("tcp6:{address}"),
         None => format!("tcp:{address}"),
     }
@@ -294,9 +309,18 @@ fn connections(work: &Work<'_>) -> Lines {
     let now = fiber::now_ns();
     let listening = shown(&work.door.address);
     put(&mut lines, "0:addr", &listening);
-    put(&mut lines, "0:state", "conn_listening");
+    let is_udp = work.door.address.starts_with(UDP);
+    put(&mut lines, "0:state", if is_udp { "conn_read" } else { "conn_listening" });
     put(&mut lines, "0:secs_since_last_cmd", work.database.uptime_ns() / 1_000_000_000);
-    for connection in work.door.connections() {
+    // Each has a number of its own: sessions have theirs.
+    let connections = work.door.connections();
+    let last = connections.iter().map(|connection| connection.session().id).max().unwrap_or(0);
+    for (at, address) in (last + 1..).zip(udp_listeners(work)).filter(|_| !is_udp) {
+        put(&mut lines, &format!("{at}:addr"), shown(&address));
+        put(&mut lines, &format!("{at}:state"), "conn_read");
+        put(&mut lines, &format!("{at}:secs_since_last_cmd"), work.database.uptime_ns() / 1_000_000_000);
+    }
+    for connection in connections.into_iter().filter(|connection| !connection.is_datagram()) {
         let session = connection.session();
         let id = session.id;
         let state = match () {
@@ -324,7 +348,8 @@ fn settings(work: &Work<'_>) -> Lines {
     put("maxbytes", &limit(work));
     put("maxconns", &door.connections_max.min(MANY));
     put("tcpport", &port);
-    put("udpport", &0);
+    let udp_port = udp_listeners(work).first().and_then(|address| address.rsplit(':').next()?.parse::<u16>().ok());
+    put("udpport", &udp_port.unwrap_or(0));
     put("inter", &host);
     put("verbosity", &0);
     put("oldest", &0);
