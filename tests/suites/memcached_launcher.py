@@ -4,20 +4,23 @@
     memcached_launcher.py --server lycosa --folders DIR [memcached's options]
 
 What has a meaning here is translated, what has none is passed over. The process becomes the server, so signals reach it. Data is kept below
-DIR, in a new folder each time; with -e in one that belongs to the path given there.
+DIR, in a new folder each time; with -e in one that belongs to the path given there. An address that other machines reach is opened for clients of
+this one only, as nobody has to log in to memcached.
 """
 
 import getopt
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 HELP = """lycosa in the place of memcached
 -p, --port=<num>          TCP port to listen on
--U, --udp-port=<num>      passed over: there is no UDP
+-U, --udp-port=<num>      UDP port to listen on
 -s, --unix-socket=<file>  UNIX socket to listen on
 -A, --enable-shutdown     enable ascii "shutdown" command
 -l, --listen=<addr>       interface to listen on
@@ -25,6 +28,9 @@ HELP = """lycosa in the place of memcached
 -m, --memory-limit=<num>  item memory in megabytes
 -M, --disable-evictions   return error on memory exhausted
 -c, --conn-limit=<num>    max simultaneous connections
+-b, --listen-backlog=<num> connections that wait to be accepted
+-R, --max-reqs-per-event=<num> requests of one connection in one turn
+-C, --disable-cas         items have no cas
 -I, --max-item-size=<num> largest item
 -F, --disable-flush-all   disable flush_all command
 -X, --disable-dumping     disable stats cachedump and lru_crawler metadump
@@ -51,7 +57,8 @@ def main():
     except getopt.GetoptError as error:
         fail(str(error))
     # Defaults of memcached that its tests count on.
-    terms = {"memory": "64m", "connections": "1024", "listen": "127.0.0.1", "port": "11211"}
+    terms = {"memory": "64m", "connections": "1024", "listen": "127.0.0.1"}
+    port, udp_port = None, "0"
     users, folder, pid_file, is_daemon, is_kept = None, None, None, False, False
     memory_mb, item_bytes = 64, 1 << 20
     for name, value in options:
@@ -60,7 +67,9 @@ def main():
                 print(HELP)
                 return
             case "-p":
-                terms["port"] = value
+                port = value
+            case "-U":
+                udp_port = value
             case "-l":
                 terms["listen"] = value
             case "-s":
@@ -74,6 +83,12 @@ def main():
                 if int(value) <= 0:
                     fail("Maximum connections must be greater than 0")
                 terms["connections"] = value
+            case "-b":
+                terms["backlog"] = value
+            case "-R":
+                terms["requests_per_turn"] = value
+            case "-C":
+                terms["cas_enabled"] = "no"
             case "-t":
                 if int(value) <= 0:
                     fail("Number of threads must be greater than 0")
@@ -108,11 +123,26 @@ def main():
                         terms["idle_timeout"] = option.split("=")[1]
     if item_bytes > memory_mb << 19:
         fail("Cannot set item size limit higher than 1/2 of memory max.")
-    address = f"unix/:{terms.pop('path')}" if "path" in terms else f"{terms['listen']}:{terms['port']}"
-    terms.pop("listen"), terms.pop("port")
-    uri = f"memcached://{address}?" + "&".join(f"{name}={value}" for name, value in terms.items())
+    host, path = terms.pop("listen"), terms.pop("path", None)
+    # Who says only a port of UDP means both.
+    port = port or (udp_port if udp_port != "0" else "11211")
+    port, udp_port = (str(free_port(kind)) if given == "-1" else given
+                      for kind, given in ((socket.SOCK_STREAM, port), (socket.SOCK_DGRAM, udp_port)))
+    if not host.startswith("127.") and not path:
+        terms["local_login"] = "no"
+        users = users or [("somebody", os.urandom(16).hex())]
+    addresses = [(f"unix/:{path}", {})] if path else []
+    if not path and port != "0":
+        addresses.append((f"{host}:{port}", {}))
+    if not path and udp_port != "0":
+        addresses.append((f"{host}:{udp_port}", {"transport": "udp"}))
     folder = folder or pathlib.Path(tempfile.mkdtemp(dir=folders, prefix="data-"))
-    command = [server, "serve", "--no-console", "--work-dir", str(folder), "--listen", uri, "--wal-mode", "write", "--log-level", "warn"]
+    command = [server, "serve", "--no-console", "--work-dir", str(folder), "--wal-mode", "write", "--log-level", "warn"]
+    for address, more in addresses:
+        said = "&".join(f"{name}={value}" for name, value in (terms | more).items())
+        command += ["--listen", f"memcached://{address}?{said}"]
+    if not addresses:
+        command += ["--listen", "127.0.0.1:0"]
     # Virtual memory: what is not used costs nothing.
     command += ["--memtx-memory", f"{memory_mb + 1024}MiB", "--memtx-max-tuple-size", "300MiB"]
     if users is not None:
@@ -121,6 +151,9 @@ def main():
                 f"box.schema.user.grant({user!r}, 'read,write', 'universe', nil, {{if_not_exists = true}})" for user, password in users]
         script.write_text("\n".join(made) + "\n")
         command += ["--script", str(script)]
+    if "MEMCACHED_PORT_FILENAME" in os.environ and not path and not os.fork():
+        tell_ports(os.environ["MEMCACHED_PORT_FILENAME"], host, int(port), int(udp_port))
+        return
     if pid_file:
         command += ["--pid-file", pid_file]
     if is_daemon and os.fork():
@@ -128,6 +161,26 @@ def main():
     if is_kept:
         run_until_told(command)
     os.execv(server, command)
+
+
+def free_port(kind):
+    with socket.socket(type=kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def tell_ports(file, host, port, udp_port):
+    """Writes where clients come in, as memcached does, once they can."""
+    deadline = time.monotonic() + 10
+    while port and time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+            break
+        except OSError:
+            time.sleep(0.02)
+    lines = [f"{kind} INET: {number}\n" for kind, number in (("TCP", port), ("UDP", udp_port)) if number]
+    pathlib.Path(file + ".lock").write_text("".join(lines))
+    os.rename(file + ".lock", file)
 
 
 def run_until_told(command):

@@ -683,3 +683,126 @@ fn requests_come_by_tls() {
     client.kill().unwrap();
     client.wait().unwrap();
 }
+
+#[test]
+fn it_is_counted_why_a_get_finds_nothing() {
+    for (engine, expected) in [("memtx", 6), ("vinyl", 0)] {
+        let mut rig = start(&format!("?engine={engine}"));
+        // What has expired stays where it is.
+        rig.eval("while not box.space.memcached do end; box.space.memcached:alter({ttl = {field = 'expires', walk_rows_per_second = 1}})");
+        let mut talk = Talk::to(&mut rig);
+        let ask = |talk: &mut Talk, words: &str| stat(&talk.ask("stats\r\n"), words);
+        let many: String = (0..200).map(|number| format!(" none{number}")).collect();
+        talk.ask(set("stays", "x") + &set("other", "y") + "set over 0 -1 1\r\nx\r\n");
+        talk.ask(format!("get over none\r\nget over\r\nmg over v\r\ngat 5 over\r\nget over{many}\r\nget over\r\n"));
+        let expired = ask(&mut talk, "get_expired");
+        assert!(expired == expected || expired < expected, "{expired} with {engine}");
+        assert_eq!(ask(&mut talk, "get_flushed"), 0);
+        // Two are there, and one that nobody has removed, perhaps.
+        let items = ask(&mut talk, "curr_items");
+        assert_eq!(talk.ask("flush_all\r\n"), "OK\r\n");
+        assert!(ask(&mut talk, "reclaimed") >= items, "what was flushed is reclaimed");
+        talk.ask(set("other", "y") + "delete other\r\nget other\r\nget stays\r\nget stays\r\nget none\r\n");
+        assert_eq!(ask(&mut talk, "get_flushed"), 1, "once, and not what was there again");
+        talk.ask("stats reset\r\n");
+        assert_eq!((ask(&mut talk, "get_flushed"), ask(&mut talk, "reclaimed")), (0, 0));
+    }
+}
+
+#[test]
+fn what_leaves_for_others_is_told_to_who_watches() {
+    let mut rig = start("?memory=1m");
+    let (mut talk, mut watcher) = (Talk::to(&mut rig), Talk::to(&mut rig));
+    assert_eq!(watcher.ask("watch evictions\r\n"), "OK\r\n");
+    let value = "v".repeat(10_000);
+    for number in 0..150 {
+        let command = ["set", "add"][number % 2];
+        talk.ask(format!("{command} key#{number} 0 {} 10000\r\n{value}\r\n", number % 2 * 100));
+    }
+    let evicted = stat(&talk.ask("stats\r\n"), "evictions");
+    assert!(evicted > 20, "{evicted}");
+    for _ in 0..evicted {
+        let told = line(&mut watcher);
+        assert!(told.contains(" type=eviction key=key%23") && told.contains(" fetch=no ttl="), "{told}");
+        assert!(told.ends_with(" clsid=1 size=10000\n"), "{told}");
+    }
+    // Nobody else is told, and nobody is once the watcher is gone.
+    drop(watcher);
+    await_that(|| stat(&talk.ask("stats\r\n"), "log_watchers") == 0);
+    let sent = stat(&talk.ask("stats\r\n"), "log_watcher_sent");
+    assert_eq!(sent, evicted);
+    (0..50).for_each(|number| _ = talk.ask(set(&format!("more{number}"), &value)));
+    let stats = talk.ask("stats\r\n");
+    assert!(stat(&stats, "evictions") > evicted && stat(&stats, "log_watcher_sent") == sent, "{stats}");
+}
+
+/// The answers are those of memcached 1.6.18 with `-C`.
+#[test]
+fn items_may_have_no_cas() {
+    let mut rig = start("?cas_enabled=no");
+    let mut talk = Talk::to(&mut rig);
+    for (said, answer) in [
+        ("set a 0 0 1\r\nx\r\n", "STORED\r\n"),
+        ("gets a\r\n", "VALUE a 0 1 0\r\nx\r\nEND\r\n"),
+        ("cas a 0 0 1 0\r\ny\r\n", "EXISTS\r\n"),
+        ("cas a 0 0 1 5\r\ny\r\n", "EXISTS\r\n"),
+        ("cas b 0 0 1 5\r\ny\r\n", "NOT_FOUND\r\n"),
+        ("mg a v c\r\n", "VA 1 c0\r\nx\r\n"),
+        ("ms a 1 C0\r\nz\r\n", "EX\r\n"),
+        ("ms a 1 C5\r\nz\r\n", "EX\r\n"),
+        ("md a C5\r\n", "EX\r\n"),
+        ("md a C0\r\n", "HD\r\n"),
+        ("set n 0 0 1\r\n1\r\n", "STORED\r\n"),
+        ("ma n C5\r\n", "EX\r\n"),
+        ("incr n 4\r\n", "5\r\n"),
+        ("touch n 0\r\nmg n c v\r\n", "TOUCHED\r\nVA 1 c0\r\n5\r\n"),
+        ("ms n 1 c I C3\r\nx\r\n", "EX c0\r\n"),
+        ("mg new N0 c v\r\n", "VA 0 c0 W\r\n\r\n"),
+    ] {
+        assert_eq!(talk.ask(said), answer, "{said}");
+    }
+    assert!(talk.ask("stats settings\r\n").contains("STAT cas_enabled no\r\n"));
+    let stream = TcpStream::connect(address(&mut rig)).unwrap();
+    (&stream).write_all(&packet(1, b"b", &[0; 8], b"x")).unwrap();
+    assert_eq!(receive(&mut &stream), (0, Vec::new()));
+    // Rows of such a listener have a cas for others, which is computed.
+    rig.restart(&["--listen", &listener("")]);
+    let answer = Talk::to(&mut rig).ask("gets n\r\n");
+    assert!(answer.starts_with("VALUE n 0 1 ") && !answer.starts_with("VALUE n 0 1 0\r"), "{answer}");
+}
+
+#[test]
+fn a_turn_has_as_many_requests_as_the_listener_says() {
+    let mut rig = start("?requests_per_turn=1");
+    let mut talk = Talk::to(&mut rig);
+    let sets: String = (0..6).map(|number| set("a", &number.to_string())).collect();
+    assert_eq!(talk.ask(sets + "get a\r\n"), "STORED\r\n".repeat(6) + "VALUE a 0 1\r\n5\r\nEND\r\n");
+    let yields = stat(&talk.ask("stats\r\n"), "conn_yields");
+    assert!((6..=10).contains(&yields), "{yields}");
+    assert_eq!(stat(&talk.ask("stats settings\r\n"), "reqs_per_event"), 1);
+    // A long line of requests of one client keeps nobody else waiting, and all are answered in their order.
+    let (mut other, count) = (Talk::to(&mut rig), 20_000);
+    talk.send((0..count).map(|_| "incr none 1\r\n").collect::<String>());
+    assert_eq!(other.ask("get none\r\n"), "END\r\n");
+    assert_eq!(talk.ask(""), "NOT_FOUND\r\n".repeat(count));
+}
+
+#[test]
+fn a_listener_says_what_is_wrong_with_it() {
+    let mut rig = start("?backlog=77");
+    assert_eq!(stat(&Talk::to(&mut rig).ask("stats settings\r\n"), "tcp_backlog"), 77);
+    for (query, words) in [
+        ("backlog=0", "backlog '0' is no number between"),
+        ("backlog=65536", "no number between"),
+        ("backlog=-1", "no number between"),
+        ("backlog=99999999999999999999", "no number between"),
+        ("requests_per_turn=0", "requests_per_turn '0' is no number"),
+        ("requests_per_turn=4294967296", "is no number"),
+        ("connections=0", "connections '0' is no number of clients"),
+        ("cas_enabled=perhaps", "cas_enabled 'perhaps' is neither yes nor no"),
+    ] {
+        let reply = rig.eval(&format!("box.cfg{{listen = {{'memcached://127.0.0.1:0?{query}'}}}}"));
+        let text = reply.error.map(|(_, text)| text).unwrap_or_default();
+        assert!(text.contains(words), "{query}: {text}");
+    }
+}

@@ -130,7 +130,8 @@ pub struct Database {
     scripts: RefCell<Option<Rc<dyn Scripts>>>,
     expressions: RefCell<Option<Rc<dyn Expressions>>>,
     /// Who is told of rows that are written.
-    row_watcher: RefCell<Option<Rc<dyn RowWatcher>>>,
+    /// By the names of those who have set them.
+    row_watchers: RefCell<Vec<(String, Rc<dyn RowWatcher>)>>,
     pub(crate) has_row_watcher: Cell<bool>,
     /// The row that is being removed has to make room.
     pub(crate) is_evicting: Cell<bool>,
@@ -189,7 +190,7 @@ impl Database {
             hooks: RefCell::default(),
             scripts: RefCell::default(),
             expressions: RefCell::default(),
-            row_watcher: RefCell::default(),
+            row_watchers: RefCell::default(),
             has_row_watcher: Cell::default(),
             is_evicting: Cell::default(),
             checkpoint: RefCell::default(),
@@ -226,18 +227,23 @@ impl Database {
         self.limits.follow(&self.config.borrow());
     }
 
-    /// Has somebody told of all rows that are written from now on, or nobody.
-    pub fn watch_rows(&self, watcher: Option<Rc<dyn RowWatcher>>) {
-        self.has_row_watcher.set(watcher.is_some());
-        *self.row_watcher.borrow_mut() = watcher;
+    /// Has somebody told of all rows that are written from now on, or no longer. `owner`: whoever has one watcher at most.
+    pub fn watch_rows(&self, owner: &str, watcher: Option<Rc<dyn RowWatcher>>) {
+        let mut watchers = self.row_watchers.borrow_mut();
+        watchers.retain(|(name, _)| name != owner);
+        watchers.extend(watcher.map(|watcher| (owner.to_string(), watcher)));
+        self.has_row_watcher.set(!watchers.is_empty());
     }
 
     #[cold]
     pub(crate) fn tell_row_watcher(&self, context: &Context, statement: &Statement, seen: Position) {
-        let Some(watcher) = self.row_watcher.borrow().clone() else { return };
+        let watcher = |at: usize| self.row_watchers.borrow().get(at).map(|(_, watcher)| Rc::clone(watcher));
         let (old, new) = (&statement.change.old, &statement.change.new);
         let rows = (old.as_ref().map(Tuple::data), new.as_ref().map(Tuple::data));
-        watcher.written(&context.session, &statement.space, rows, seen, self.is_evicting.get());
+        let was_evicted = self.is_evicting.get();
+        for watcher in (0..).map_while(watcher) {
+            watcher.written(&context.session, &statement.space, rows, seen, was_evicted);
+        }
     }
 
     /// Fills the hook through which scripts of other protocols are run.

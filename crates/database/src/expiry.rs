@@ -44,6 +44,15 @@ pub struct ExpiryCounts {
     pub is_behind: bool,
 }
 
+/// Rows of one space that were removed because they had expired, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpiredRows {
+    /// All of them.
+    pub removed: u64,
+    /// Those of them that the sweeper has found; the others were in the way of a write.
+    pub swept: u64,
+}
+
 /// What the database keeps of rows that expire.
 #[derive(Default)]
 pub(crate) struct Expiry {
@@ -58,6 +67,7 @@ pub(crate) struct Expiry {
     in_the_way: RefCell<Option<(SpaceId, Tuple)>>,
     is_swept: Cell<bool>,
     removed: Cell<u64>,
+    removed_by_space: RefCell<BTreeMap<SpaceId, ExpiredRows>>,
     late_ms: Cell<u64>,
     is_behind: Cell<bool>,
     /// Spaces whose rows stay, unseen, until somebody says otherwise.
@@ -135,6 +145,11 @@ impl Database {
         let spaces = self.expiring_spaces().len() as u64;
         let (removed, late_ms, is_behind) = (expiry.removed.get(), expiry.late_ms.get(), expiry.is_behind.get());
         ExpiryCounts { spaces, removed, late_ms, is_behind }
+    }
+
+    /// What has expired of one space.
+    pub fn expired_rows(&self, space: &Space) -> ExpiredRows {
+        self.expiry.removed_by_space.borrow().get(&space.id).copied().unwrap_or_default()
     }
 
     /// What has expired in a space for who looks now. None: nothing ever does, or who looks sees all.
@@ -221,6 +236,7 @@ impl Database {
         let removed = self.execute_as_it_is(context, space, Operation::Expire { key })?;
         if let Some((removed, ttl)) = removed.as_ref().zip(space.ttl()) {
             increment(&self.expiry.removed);
+            self.expiry.removed_by_space.borrow_mut().entry(space.id).or_default().removed += 1;
             let late_ms =
                 ttl.expires_at_ms(removed.data()).map_or(0, |at_ms| self.now_ms().saturating_sub(at_ms.max(0) as u64));
             self.expiry.late_ms.set(late_ms);
@@ -250,6 +266,10 @@ impl Database {
         let mut spaces = self.expiry.spaces.borrow_mut();
         let is_there = |space: &Rc<Space>| space.ttl().is_some() && !space.is_dropped.get();
         spaces.retain(|_, space| space.upgrade().as_ref().is_some_and(is_there));
+        let mut removed = self.expiry.removed_by_space.borrow_mut();
+        if removed.len() > spaces.len() {
+            removed.retain(|id, _| spaces.contains_key(id));
+        }
         let paused = self.expiry.paused.borrow();
         spaces.values().filter_map(Weak::upgrade).filter(|space| !paused.contains(&space.id)).collect()
     }
@@ -419,8 +439,8 @@ impl Sweep {
                 Some(at_ms) if i128::from(at_ms) <= i128::from(now_ms) => {
                     // Who has it locked may wait for long.
                     let is_locked = database.locks.are_any() && database.is_locked(space, &row);
-                    if !is_locked {
-                        database.remove_expired(remover, space, &row)?;
+                    if !is_locked && database.remove_expired(remover, space, &row)? {
+                        database.expiry.removed_by_space.borrow_mut().entry(space.id).or_default().swept += 1;
                     }
                 }
                 Some(_) if index.is_by_field => return Ok(false),

@@ -81,7 +81,7 @@ pub use database::{Database, Environment, Limits, State};
 pub use error::{ERROR_TABLE, Error, ErrorBody, ErrorCode, ErrorKind, Place, Result, fill, name_of, text_of};
 pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use eviction::EvictionCounts;
-pub use expiry::{ExpiryCounts, Sweeper};
+pub use expiry::{ExpiredRows, ExpiryCounts, Sweeper};
 pub use hooks::{
     Channel, Expressions, Procedures, RowCondition, RowWatcher, ScriptCall, ScriptCommands, ScriptFailure,
     ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,

@@ -184,7 +184,7 @@ impl Connection {
     pub(crate) fn log_out(&self, terms: &Terms) -> Result<()> {
         self.database().set_session_user(&self.session, database::GUEST);
         terms.begin(self.database(), &self.session, self.door.own_user())?;
-        self.must_log_in.set(terms.asks_login);
+        self.must_log_in.set(terms.asks_login_of(self.session.peer.as_deref()));
         Ok(())
     }
 
@@ -197,6 +197,11 @@ impl Connection {
     /// True if a password may come as it is: by TLS, or from this machine.
     pub(crate) fn is_private(&self) -> bool {
         crate::logins::is_near(self.session.peer.as_deref()) || self.outlet.is_sealed()
+    }
+
+    /// It is one request, which has come as a datagram.
+    pub(crate) fn is_datagram(&self) -> bool {
+        self.outlet.stream.is_exchange()
     }
 
     /// Ends the connection behind the answers to what was asked so far.

@@ -13,6 +13,7 @@
 //! for each door.
 
 use crate::connection::Connection;
+use crate::datagrams::Framing;
 use crate::packing::Packing;
 use crate::serving;
 use crate::terms::Terms;
@@ -76,6 +77,11 @@ pub trait Door: 'static {
     /// What the protocol is called in handshakes, if clients name it there.
     const NAME_IN_TLS: Option<&'static str> = None;
 
+    /// How its requests stand in datagrams, if they do.
+    fn framing(&self) -> Option<&'static dyn Framing> {
+        None
+    }
+
     /// Makes the state of a new connection, and what the server says first: at most 128 bytes, which every fresh socket takes.
     fn greet(&self, database: &Database, out: &mut Vec<u8>) -> Self::State;
 
@@ -95,6 +101,15 @@ pub trait Door: 'static {
     fn packing(&self, _state: &Self::State) -> Option<Box<dyn Packing>> {
         None
     }
+
+    /// Requests of one connection that are served in one turn, at most: whoever has sent more waits while others have theirs.
+    #[inline]
+    fn requests_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// A turn of a connection has ended before its requests have.
+    fn yielded(&self) {}
 
     /// Finds the first request of the input. A request that can be told from its neighbours but not be served is a request: it is refused in its
     /// turn, by `serve`.
@@ -166,6 +181,8 @@ pub trait AnyDoor {
     fn asks_for_tls(&self) -> bool;
     /// See [`Door::NAME_IN_TLS`].
     fn name_in_tls(&self) -> Option<&'static str>;
+    /// See [`Door::framing`].
+    fn framing(&self) -> Option<&'static dyn Framing>;
     /// See [`Door::opening`].
     fn look(&self, first: &[u8]) -> Opening;
     /// See [`Door::encode_unsealed`].
@@ -239,6 +256,10 @@ impl<D: Door> AnyDoor for D {
 
     fn name_in_tls(&self) -> Option<&'static str> {
         D::NAME_IN_TLS
+    }
+
+    fn framing(&self) -> Option<&'static dyn Framing> {
+        Door::framing(self)
     }
 
     fn look(&self, first: &[u8]) -> Opening {

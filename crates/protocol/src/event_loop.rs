@@ -47,6 +47,8 @@ pub struct EventLoop {
     pub(crate) connections: HashMap<usize, Rc<Connection>>,
     pub(crate) next_token: usize,
     pub(crate) refusing: Refusing,
+    /// Listeners with more datagrams than there is time for in a turn.
+    pub(crate) crowded: Vec<usize>,
     /// Connections by TLS that are not clients yet.
     pub(crate) handshakes: Handshakes,
     /// Connections whose sockets may have more.
@@ -58,7 +60,7 @@ pub struct EventLoop {
     pub(crate) outlets: Vec<Arc<Outlet>>,
     /// Connections to close once their last answers are out.
     pub(crate) leaving: Vec<Rc<Connection>>,
-    buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
     /// The log has failed, and the answers that waited for it have become errors.
     pub(crate) has_failed: bool,
     eagerness: Eagerness,
@@ -101,6 +103,7 @@ impl EventLoop {
             connections: HashMap::new(),
             next_token: FIRST_CONNECTION,
             refusing: Refusing::default(),
+            crowded: Vec::new(),
             handshakes: Handshakes::default(),
             readable: Vec::new(),
             held_back: Vec::new(),
@@ -167,7 +170,8 @@ impl EventLoop {
         let mut is_busy = false;
         while !self.stop.load(Ordering::Acquire) && !is_done() {
             self.watch_log()?;
-            let is_waited_for = is_busy || !self.readable.is_empty() || self.handshakes.has_ready();
+            let has_clients = !self.readable.is_empty() || !self.crowded.is_empty() || self.handshakes.has_ready();
+            let is_waited_for = is_busy || has_clients;
             let timeout = if is_waited_for { Duration::ZERO } else { self.sleep_time() };
             self.wait(timeout, &mut events)?;
             self.begun_ns = fiber::now_ns();

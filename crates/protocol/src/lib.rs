@@ -13,6 +13,7 @@
 use std::rc::Rc;
 
 mod connection;
+mod datagrams;
 mod door;
 mod drain;
 mod eagerness;

@@ -1,6 +1,7 @@
 //! Listeners, each behind a door, and the connections that they accept.
 
 use crate::connection::{Connection, ToClient};
+use crate::datagrams;
 use crate::door::{AnyDoor, Doors, Protocol};
 use crate::event_loop::EventLoop;
 use crate::handshakes::SocketOf;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 const FIRST_LISTENER: usize = 2;
 /// Tokens from here on are connections.
@@ -44,6 +46,17 @@ pub struct Place {
     pub takes_plain: bool,
 }
 
+fn wrong(words: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, words)
+}
+
+/// Takes `transport=udp` out of an address, if it is there.
+fn take_udp(endpoint: &mut Endpoint) -> bool {
+    let before = endpoint.parameters.len();
+    endpoint.parameters.retain(|(name, value)| (name.as_str(), value.as_str()) != ("transport", "udp"));
+    endpoint.parameters.len() < before
+}
+
 /// The parameter that says whether a listener with a certificate takes connections without TLS: of protocols that have a request for it.
 pub(crate) const TLS_PARAMETER: &str = "ssl";
 
@@ -55,12 +68,17 @@ impl Place {
             Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => (scheme, rest),
             _ => (PROTOCOL, text),
         };
-        let endpoint = Endpoint::parse(rest)?;
+        let mut endpoint = Endpoint::parse(rest)?;
+        let is_udp = take_udp(&mut endpoint);
         let given = endpoint.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let parameters = Parameters::of(given)?;
         let checks_certificates = parameters.as_ref().is_some_and(Parameters::has_authorities);
         let acceptor = parameters.map(|parameters| parameters.acceptor()).transpose()?;
-        let address = endpoint.resolve()?;
+        let address = match (endpoint.resolve()?, is_udp) {
+            (address, false) => address,
+            (Address::Tcp(address), true) if acceptor.is_none() => Address::Udp(address),
+            _ => return Err(wrong("transport=udp is for a host and a port, without TLS".to_string())),
+        };
         let terms = match door {
             // Tarantool passes over what it does not know there.
             PROTOCOL => Terms::default(),
@@ -70,6 +88,10 @@ impl Place {
                 ..Terms::of(endpoint.login.as_deref(), &endpoint.parameters, !address.is_local())?
             },
         };
+        if is_udp && terms.asks_login && !terms.trusts_near {
+            let words = "transport=udp has no logins: it is for an address that no other machine reaches, or with local_login=no";
+            return Err(wrong(words.to_string()));
+        }
         let takes_plain = match (terms.get(TLS_PARAMETER), &acceptor) {
             (None | Some("required"), Some(_)) => false,
             (Some("optional"), Some(_)) => true,
@@ -100,7 +122,9 @@ impl Place {
 /// Two places where at most one can be listened at.
 fn excludes(a: &Address, b: &Address) -> bool {
     match (a, b) {
-        (Address::Tcp(a), Address::Tcp(b)) => a.port() == b.port() && a.port() != 0,
+        (Address::Tcp(a), Address::Tcp(b)) | (Address::Udp(a), Address::Udp(b)) => {
+            a.port() == b.port() && a.port() != 0
+        }
         (Address::Unix(_), Address::Unix(_)) => is_same(a, b),
         _ => false,
     }
@@ -109,7 +133,7 @@ fn excludes(a: &Address, b: &Address) -> bool {
 /// True if what listens at one listens at the other.
 fn is_same(a: &Address, b: &Address) -> bool {
     match (a, b) {
-        (Address::Tcp(a), Address::Tcp(b)) => a == b && a.port() != 0,
+        (Address::Tcp(a), Address::Tcp(b)) | (Address::Udp(a), Address::Udp(b)) => a == b && a.port() != 0,
         // By the way from the root, as the listener knows its own.
         (Address::Unix(a), Address::Unix(b)) => {
             let absolute = |path| std::path::absolute(path).ok();
@@ -134,6 +158,8 @@ pub(crate) struct Entrance {
     pub(crate) acceptor: Option<Acceptor>,
     /// They need not be.
     pub(crate) takes_plain: bool,
+    /// Bytes of answers to datagrams that are not whole yet.
+    pub(crate) answers_held: Arc<AtomicUsize>,
 }
 
 impl Entrance {
@@ -142,7 +168,18 @@ impl Entrance {
             (Some(acceptor), Some(name)) => Some(acceptor.naming(name)),
             (acceptor, _) => acceptor,
         };
-        Entrance { door, terms, acceptor, takes_plain }
+        Entrance { door, terms, acceptor, takes_plain, answers_held: Arc::default() }
+    }
+}
+
+impl Entrance {
+    /// Lets as many connections wait as the listener says, if it does. Errors: the system's.
+    fn set_backlog(&self, listener: &Listener) -> io::Result<()> {
+        match self.terms.backlog() {
+            Ok(backlog) => listener.set_backlog(backlog.unwrap_or(runtime::net::BACKLOG)),
+            // Whoever made the door has refused it.
+            Err(_) => Ok(()),
+        }
     }
 }
 
@@ -187,9 +224,12 @@ impl Listeners {
     pub fn open_door(&self, database: &Rc<Database>, place: &Place) -> Result<Rc<dyn AnyDoor>, Error> {
         let protocol = self.protocol(&place.door).map_err(|error| Error::illegal(error.to_string()))?;
         let door = (protocol.open)(database, &place.terms)?;
+        if matches!(place.address, Address::Udp(_)) && door.framing().is_none() {
+            return Err(Error::illegal(format!("{}:// has no datagrams", place.door)));
+        }
         let terms = &place.terms;
         if let Some(name) = door.own_user()
-            && !terms.asks_login
+            && (!terms.asks_login || terms.trusts_near)
             && terms.user.as_deref().is_none_or(|user| user == name)
         {
             database.need_user(name);
@@ -221,6 +261,7 @@ impl Listeners {
         let free = (FIRST_LISTENER..FIRST_CONNECTION).find(|token| !open.contains_key(token));
         let token = free.ok_or_else(|| io::Error::other("listened at too many addresses"))?;
         let mut listener = Listener::bind(address)?;
+        entrance.set_backlog(&listener)?;
         self.registry.register_listener(&mut listener, Token(token))?;
         open.insert(token, Open { listener, entrance, rank });
         Ok(token)
@@ -289,6 +330,9 @@ impl Listeners {
                 open.rank = rank;
                 // Its files, and what is said about it, may be others by now.
                 open.entrance = Rc::clone(&places[rank].1);
+                if let Err(error) = open.entrance.set_backlog(&open.listener) {
+                    tracing::warn!("the backlog of {} stays what it was: {error}", places[rank].0);
+                }
             }
         }
         Ok(())
@@ -343,10 +387,13 @@ impl Listeners {
         listeners.into_iter().filter_map(address).collect()
     }
 
-    /// The next connection of a listener. None: it listens no longer.
-    fn accept(&self, token: usize) -> Option<io::Result<Accepted>> {
+    /// The next connection of a listener. `buffer` and `left`: for datagrams, those that may be looked at. None: it listens no longer.
+    fn accept(&self, token: usize, buffer: &mut [u8], left: &mut usize) -> Option<io::Result<Accepted>> {
         let open = self.open.borrow();
         let Open { listener, entrance, .. } = open.get(&token)?;
+        if let (Listener::Udp(socket), Some(framing)) = (listener, entrance.door.framing()) {
+            return Some(datagrams::receive(socket, framing, entrance, (buffer, left)));
+        }
         Some(listener.accept().map(|(stream, peer)| (stream, peer, Rc::clone(entrance))))
     }
 }
@@ -383,6 +430,9 @@ impl Refusing {
 impl EventLoop {
     /// Asks listeners again that had no descriptor for a connection.
     pub(crate) fn accept_again(&mut self) {
+        for token in std::mem::take(&mut self.crowded) {
+            self.accept(token);
+        }
         let is_due = || fiber::now_ns().saturating_sub(self.refusing.refused_at_ns) >= ACCEPT_AGAIN_NS;
         if !self.refusing.is_empty() && is_due() {
             for token in std::mem::take(&mut self.refusing.tokens) {
@@ -393,10 +443,17 @@ impl EventLoop {
 
     /// Accepts all connections that wait at a listener.
     pub(crate) fn accept(&mut self, token: usize) {
-        while let Some(accepted) = self.listeners.accept(token) {
+        let listeners = Rc::clone(&self.listeners);
+        let mut left = datagrams::DATAGRAMS_IN_TURN_MAX;
+        while let Some(accepted) = listeners.accept(token, &mut self.buffer, &mut left) {
             match accepted {
                 Ok((stream, peer, entrance)) => self.welcome(stream, peer, entrance),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if left == 0 {
+                        self.crowded.push(token);
+                    }
+                    return;
+                }
                 Err(error) => {
                     // Out of descriptors, most likely: the others go on.
                     self.refusing.note(token, &error, self.connections.len());
@@ -419,7 +476,8 @@ impl EventLoop {
         }
         let token = self.next_token;
         self.next_token += 1;
-        self.admit(token, stream, None, &peer, &entrance, Begun::default());
+        let begun = Begun { is_watched: stream.is_exchange(), ..Begun::default() };
+        self.admit(token, stream, None, &peer, &entrance, begun);
     }
 
     /// Makes a client of who has connected.
@@ -459,7 +517,7 @@ impl EventLoop {
         database.announce(&session, SessionEvent::Connect);
         let outlet = Outlet::new(stream, tls, Arc::clone(&service.unsent_total));
         let connection = Connection::new(token, outlet, service, Rc::clone(door), state, session);
-        connection.must_log_in.set(entrance.terms.asks_login);
+        connection.must_log_in.set(entrance.terms.asks_login_of(connection.session.peer.as_deref()));
         let connection = Rc::new(connection);
         *connection.session.channel.borrow_mut() = Some(Rc::new(ToClient(Rc::downgrade(&connection))));
         door.enter(&connection);
@@ -471,10 +529,12 @@ impl EventLoop {
             *connection.input.borrow_mut() = begun.input;
             self.readable.push(Rc::clone(&connection));
         }
-        database::increment(&connection.counts.connections);
+        if !connection.is_datagram() {
+            database::increment(&connection.counts.connections);
+            database::increment(&database.statistics.connections);
+        }
         database::increment(&connection.counts.connections_open);
         self.connections.insert(token.0, connection);
-        database::increment(&database.statistics.connections);
         database.statistics.connections_open.set(self.connections.len() as u64);
     }
 }

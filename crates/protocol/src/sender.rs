@@ -151,7 +151,7 @@ impl Outlet {
     #[inline]
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
         match &self.tls {
-            None => (&self.stream).read(buffer).map(|count| (count, false)),
+            None => (&self.stream).read(buffer).map(|count| (count, self.stream.is_exchange())),
             Some(secure) => {
                 let mut session = secure.session();
                 let count = session.read(SocketOf(&self.stream), buffer)?;

@@ -127,6 +127,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
     let clock = &database.environment().clock;
     let coarse_began = clock.coarse_ns();
     let (mut at, mut announced) = (0, 0);
+    let mut left = door.requests_max();
     let mut group = Vec::with_capacity(PREFETCH_MAX);
     let mut ends = [0; PREFETCH_MAX];
     while !connection.is_closing.get() {
@@ -184,6 +185,7 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
             }
             number += together.max(1);
             at = ends[number - 1];
+            left = left.saturating_sub(together.max(1));
             if connection.is_closing.get() {
                 // Nobody waits for an answer to what follows.
                 return Served { at, announced: 0 };
@@ -201,8 +203,15 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
             if is_late {
                 connection.is_slow.set(true);
                 connection.is_stalled.set(true);
-                break;
+            } else if left == 0 && at < input.len() {
+                connection.is_stalled.set(true);
+            } else {
+                continue;
             }
+            if at < input.len() {
+                door.yielded();
+            }
+            break;
         }
         let now = fiber::now_ns();
         let total = now.saturating_sub(connection.group_began.replace(now));
@@ -236,6 +245,9 @@ fn serve_requests<D: Door>(door: &D, connection: &Rc<Connection>, state: &D::Sta
             }
         }
         if now.saturating_sub(began) >= SERVE_NS_MAX {
+            if at < input.len() {
+                door.yielded();
+            }
             connection.is_slow.set(true);
             connection.is_stalled.set(true);
             break;

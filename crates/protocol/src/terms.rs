@@ -1,8 +1,16 @@
 //! What the address of a listener says about the door behind it, beside TLS: `[protocol://][user@]address[?name=value&...]`.
 
+use crate::logins::is_near;
 use database::{Database, Error, GUEST, Result, Session};
 use std::collections::BTreeMap;
 use std::io;
+
+/// The parameter that says whether who comes from this machine has to log in where others have to: of the protocols that know it.
+const LOCAL_LOGIN_PARAMETER: &str = "local_login";
+/// The parameter that says how many connections may wait to be accepted: of the protocols that know it.
+const BACKLOG_PARAMETER: &str = "backlog";
+/// The most that it may say: what the kernel keeps in 16 bits on older systems.
+const BACKLOG_MAX: u32 = 65_535;
 
 /// See the head of this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,6 +19,8 @@ pub struct Terms {
     pub user: Option<String>,
     /// Nothing is done for a connection before it has logged in.
     pub asks_login: bool,
+    /// But for who comes from this machine.
+    pub trusts_near: bool,
     /// Other machines reach the address.
     pub is_reachable: bool,
     /// The listener has a certificate.
@@ -47,6 +57,13 @@ impl Terms {
                 _ => {}
             }
         }
+        terms.trusts_near = match terms.get(LOCAL_LOGIN_PARAMETER) {
+            None | Some("yes") => false,
+            Some("no") => true,
+            Some(other) => {
+                return Err(wrong(format!("{LOCAL_LOGIN_PARAMETER} '{other}' is neither yes nor no")));
+            }
+        };
         if let Some(user) = &terms.user
             && user.contains(':')
         {
@@ -59,6 +76,19 @@ impl Terms {
     /// The value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
+    }
+
+    /// True if nothing is done for who comes from there before a login.
+    pub(crate) fn asks_login_of(&self, peer: Option<&str>) -> bool {
+        self.asks_login && !(self.trusts_near && is_near(peer))
+    }
+
+    /// Connections that may wait at the listener to be accepted, if it says so. Errors: it is no such number.
+    pub fn backlog(&self) -> Result<Option<u32>> {
+        let Some(text) = self.get(BACKLOG_PARAMETER) else { return Ok(None) };
+        let number = text.parse::<u32>().ok().filter(|number| (1..=BACKLOG_MAX).contains(number));
+        let wrong = || Error::illegal(format_args!("backlog '{text}' is no number between 1 and {BACKLOG_MAX}"));
+        number.map(Some).ok_or_else(wrong)
     }
 
     /// Errors: there is a parameter that is not among these, which the error names.
@@ -76,7 +106,7 @@ impl Terms {
     /// Makes a new session the one of whom the listener names, or else of `own_user`. Errors: there is no such user.
     pub(crate) fn begin(&self, database: &Database, session: &Session, own_user: Option<&str>) -> Result<()> {
         let named = self.user.as_deref().or(own_user);
-        let Some(name) = named.filter(|_| !self.asks_login) else { return Ok(()) };
+        let Some(name) = named.filter(|_| !self.asks_login_of(session.peer.as_deref())) else { return Ok(()) };
         let user = database.catalog.user_by_name(name).map(|user| user.id);
         match user {
             Some(GUEST) => Ok(()),

@@ -4,6 +4,7 @@
 //! [`Simulation`](crate::Simulation).
 
 mod address;
+mod datagrams;
 mod dial;
 mod endpoint;
 mod sockets;
@@ -12,9 +13,10 @@ mod unix;
 use crate::notify::Notifier;
 use crate::simulation;
 pub use address::Address;
+pub use datagrams::{DATAGRAM_BYTES_MAX, Datagrams, Exchange};
 pub use dial::{BlockingStream, connect};
 pub use endpoint::Endpoint;
-pub use sockets::{Listener, SimulatedListener, SimulatedStream, SocketAddr, Stream};
+pub use sockets::{BACKLOG, Listener, SimulatedListener, SimulatedStream, SocketAddr, Stream};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -140,6 +142,10 @@ impl Registry {
             (Registry::System(registry), Listener::Unix(listener)) => {
                 registry.register(listener.socket_mut(), mio::Token(token.0), mio::Interest::READABLE)
             }
+            (Registry::System(registry), Listener::Udp(socket)) => match std::sync::Arc::get_mut(socket) {
+                Some(socket) => registry.register(socket.socket_mut(), mio::Token(token.0), mio::Interest::READABLE),
+                None => Err(io::Error::other("a socket is registered before it is shared")),
+            },
             (Registry::Simulated(poll), Listener::Simulated(listener)) => listener.register(Some((*poll, token.0))),
             _ => Err(mixed()),
         }
@@ -151,6 +157,8 @@ impl Registry {
             (Registry::System(registry), Stream::Tcp(stream)) => registry.register(stream, mio::Token(token.0), BOTH),
             (Registry::System(registry), Stream::Unix(stream)) => registry.register(stream, mio::Token(token.0), BOTH),
             (Registry::Simulated(poll), Stream::Simulated(stream)) => stream.register(Some((*poll, token.0))),
+            // Nothing happens there that is not known.
+            (_, Stream::Exchange(_)) => Ok(()),
             _ => Err(mixed()),
         }
     }
@@ -195,6 +203,9 @@ impl Registry {
         match (self, listener) {
             (Registry::System(registry), Listener::Tcp(listener)) => registry.deregister(listener),
             (Registry::System(registry), Listener::Unix(listener)) => registry.deregister(listener.socket_mut()),
+            (Registry::System(registry), Listener::Udp(socket)) => {
+                registry.deregister(&mut mio::unix::SourceFd(&socket.raw_fd()))
+            }
             (_, Listener::Simulated(listener)) => listener.register(None),
             _ => Err(mixed()),
         }
@@ -203,6 +214,7 @@ impl Registry {
     /// Watches a connection no longer. Errors: the system's.
     pub fn deregister_stream(&self, stream: &Stream, token: Token) -> io::Result<()> {
         match (self, stream) {
+            (_, Stream::Exchange(_)) => Ok(()),
             (Registry::System(registry), stream) => {
                 let fd = stream.raw_fd().ok_or_else(mixed)?;
                 registry.deregister(&mut mio::unix::SourceFd(&fd))

@@ -3,10 +3,10 @@
 
 use super::layout::Item;
 use super::numbers::{read_i32, read_u32};
-use super::onlookers::{CONNECTIONS, DELETIONS, FETCHERS, MUTATIONS, push_escaped};
+use super::onlookers::{CONNECTIONS, DELETIONS, EVICTIONS, FETCHERS, MUTATIONS, push_escaped};
 use super::store::Work;
 use super::text::{BAD_FORMAT, Words, item_size};
-use super::{Cache, State, wait_for_room};
+use super::{Cache, State, evictions, wait_for_room};
 use crate::connection::Connection;
 use crate::setup::set_up;
 use database::{Database, Error, Key, Privileges, Result, ScanRequest};
@@ -149,12 +149,15 @@ fn watch(door: &Rc<Cache>, connection: &Rc<Connection>, words: &Words<'_>) -> Re
             b"mutations" => MUTATIONS,
             b"connevents" => CONNECTIONS,
             b"deletions" => DELETIONS,
+            b"evictions" => EVICTIONS,
             // Nothing is heard of these.
-            b"evictions" | b"sysevents" => 0,
+            b"sysevents" => 0,
             _ => return say(connection, "ERROR"),
         };
     }
-    match door.onlookers.watch(connection, wants) {
+    let is_let = door.onlookers.watch(connection, wants);
+    evictions::look_again(door, database);
+    match is_let {
         true => say(connection, "OK"),
         false => say(connection, "WATCHER_TOO_MANY log watcher limit reached"),
     }

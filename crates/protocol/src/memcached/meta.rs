@@ -257,7 +257,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
             let made = Item { state, ..Item::default() };
             let (old, row, is_made) = match (found, vivify) {
                 (Some((item, row)), _) => (*item, Some(row), false),
-                (None, Some(_)) => (Item { cas: door.next_cas(database), ..made }, None, true),
+                (None, Some(_)) => (Item { cas: work.cas_or(0), ..made }, None, true),
                 (None, None) => return Ok(None),
             };
             let mut item = old;
@@ -339,6 +339,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
         }
         Some(Err(refusal)) => return Ok(Some(refusal)),
         None => {
+            work.note_miss(&key);
             out.extend_from_slice(b"EN");
             if let Some(refusal) = echo(out, words, 2, (&key, flags.is_binary)) {
                 return Ok(Some(refusal));

@@ -14,6 +14,9 @@
 
 mod admin;
 pub(crate) mod binary;
+mod evictions;
+mod flushed;
+mod frames;
 mod layout;
 mod meta;
 pub(crate) mod numbers;
@@ -30,10 +33,12 @@ pub(crate) mod text;
 pub use probe::serve_bytes;
 
 use crate::connection::Connection;
+use crate::datagrams::Framing;
 use crate::door::{AnyDoor, Door, Protocol, Split};
 use crate::setup::set_up;
 use crate::terms::Terms;
 use database::{Database, Error, ErrorCode, Result, SessionKind, Space};
+use flushed::Flushed;
 use layout::{Layout, Names};
 use onlookers::Onlookers;
 use recent::Recent;
@@ -68,6 +73,10 @@ const PARAMETERS: &[&str] = &[
     "eviction",
     "idle_timeout",
     "connections",
+    "backlog",
+    "local_login",
+    "cas_enabled",
+    "requests_per_turn",
     "shutdown",
     "flush",
     "dump",
@@ -101,6 +110,7 @@ struct Cache {
     last_cas: Rc<Cell<u64>>,
     counters: Rc<Counters>,
     recent: Recent,
+    flushed: Flushed,
     /// Rows are made here, and answers: what one request needs.
     scratch: RefCell<Vec<u8>>,
     answers: RefCell<Vec<u8>>,
@@ -117,12 +127,24 @@ struct Cache {
     has_limit: bool,
     /// Address of the listener, as it was said.
     address: String,
+    /// Another one for each listener.
+    number: u64,
     onlookers: Onlookers,
+    /// The database tells of rows.
+    sees_evictions: Cell<bool>,
     /// Connections by the numbers of their sessions.
     clients: RefCell<BTreeMap<u64, Weak<Connection>>>,
     /// Connections that say nothing for so long end; 0: they do not.
     idle_ns: u64,
     idle_kicks: Cell<u64>,
+    /// Items have a cas.
+    has_cas: bool,
+    /// Connections that may wait to be accepted, if the listener says it.
+    backlog: Option<u32>,
+    /// Requests of one connection in one turn.
+    requests_max: usize,
+    /// The listeners of the protocol.
+    doors: Rc<RefCell<Vec<Weak<Cache>>>>,
     /// Clients at once, and those that were too many.
     connections_max: usize,
     rejected: Cell<u64>,
@@ -169,13 +191,21 @@ pub struct State {
 pub(crate) fn protocol() -> Protocol {
     let last_cas = Rc::new(Cell::new(0));
     let counters: Rc<Counters> = Rc::default();
+    let doors: Rc<RefCell<Vec<Weak<Cache>>>> = Rc::default();
+    let made = Cell::new(0);
     Protocol {
         name: Memcached::NAME,
         clients: "any memcached client",
         has_logins: true,
         open: Box::new(move |database, terms| {
-            let door = Cache::open(database, terms, Rc::clone(&last_cas), Rc::clone(&counters))?;
-            Ok(Rc::new(Memcached(Rc::new(door))) as Rc<dyn AnyDoor>)
+            let mut door = Cache::open(database, terms, Rc::clone(&last_cas), Rc::clone(&counters))?;
+            made.set(made.get() + 1);
+            door.number = made.get();
+            door.doors = Rc::clone(&doors);
+            let door = Rc::new(door);
+            doors.borrow_mut().retain(|door| door.strong_count() > 0);
+            doors.borrow_mut().push(Rc::downgrade(&door));
+            Ok(Rc::new(Memcached(door)) as Rc<dyn AnyDoor>)
         }),
     }
 }
@@ -203,6 +233,7 @@ impl Cache {
             last_cas: Rc::default(),
             counters: Rc::default(),
             recent: Recent::default(),
+            flushed: Flushed::default(),
             scratch: RefCell::default(),
             answers: RefCell::default(),
             flush_at: Cell::default(),
@@ -212,7 +243,13 @@ impl Cache {
             is_crawling: Cell::default(),
             has_limit: false,
             address: String::new(),
+            number: 0,
             onlookers: Onlookers::default(),
+            sees_evictions: Cell::default(),
+            has_cas: true,
+            backlog: None,
+            requests_max: usize::MAX,
+            doors: Rc::default(),
             clients: RefCell::default(),
             idle_ns: 0,
             idle_kicks: Cell::default(),
@@ -292,16 +329,19 @@ impl Cache {
                 .map(|seconds| u64::from(seconds) * 1_000_000_000)
                 .map_err(|_| Error::illegal(format_args!("idle_timeout '{text}' is no number of seconds")))?,
         };
-        let connections_max = match terms.get("connections") {
-            None => usize::MAX,
-            Some(text) => text
-                .parse::<usize>()
-                .ok()
-                .filter(|number| *number > 0)
-                .ok_or_else(|| Error::illegal(format_args!("connections '{text}' is no number of clients")))?,
+        let number = |name: &str, what: &str| match terms.get(name) {
+            None => Ok(usize::MAX),
+            Some(text) => {
+                let number = text.parse::<u32>().ok().filter(|number| *number > 0);
+                let wrong = || Error::illegal(format_args!("{name} '{text}' is no number of {what}"));
+                number.map(|number| number as usize).ok_or_else(wrong)
+            }
         };
         let door = Cache {
-            connections_max,
+            connections_max: number("connections", "clients")?,
+            requests_max: number("requests_per_turn", "requests")?,
+            backlog: terms.backlog()?,
+            has_cas: switch("cas_enabled", true)?,
             last_cas,
             counters,
             allows,
@@ -349,6 +389,12 @@ impl Cache {
             }
             door.has_idle_fiber.set(false);
         });
+    }
+
+    /// All items are about to be forgotten: counts them. Errors: those of a read.
+    fn note_flush(&self, database: &Database, bound: &Bound) -> Result<()> {
+        stats::add(&self.counters.flushed, bound.space.rows.len());
+        self.flushed.note_all(database, &bound.space, &bound.layout)
     }
 
     /// Seconds since 1970.
@@ -400,6 +446,10 @@ impl Door for Memcached {
     const SESSION: SessionKind = SessionKind::Door("memcached");
     const OWN_USER: Option<&'static str> = Some(OWN_NAME);
 
+    fn framing(&self) -> Option<&'static dyn Framing> {
+        Some(&frames::Frames)
+    }
+
     fn greet(&self, _database: &Database, _out: &mut Vec<u8>) -> State {
         State {
             tongue: Cell::new(self.0.tongue),
@@ -409,7 +459,8 @@ impl Door for Memcached {
         }
     }
 
-    fn opened(&self, connection: &Rc<Connection>, _state: &State) {
+    fn opened(&self, connection: &Rc<Connection>, state: &State) {
+        state.must_log_in.set(connection.must_log_in());
         connection.group_began.set(fiber::now_ns());
         if self.0.clients.borrow().len() >= self.0.connections_max {
             stats::add(&self.0.rejected, 1);
@@ -426,7 +477,7 @@ impl Door for Memcached {
         }
         self.0.clients.borrow_mut().insert(connection.session().id, Rc::downgrade(connection));
         self.0.look_for_idle();
-        if self.0.onlookers.is_any() {
+        if self.0.onlookers.is_any() && !connection.is_datagram() {
             self.0.onlookers.connected(connection, None);
         }
     }
@@ -434,7 +485,10 @@ impl Door for Memcached {
     fn close(&self, connection: &Rc<Connection>, state: &State) {
         if self.0.clients.borrow_mut().remove(&connection.session().id).is_some() && self.0.onlookers.is_any() {
             self.0.onlookers.leave(connection);
-            self.0.onlookers.connected(connection, Some(state.reason.get()));
+            evictions::look_again(&self.0, connection.database());
+            if !connection.is_datagram() {
+                self.0.onlookers.connected(connection, Some(state.reason.get()));
+            }
         }
     }
 
@@ -475,6 +529,15 @@ impl Door for Memcached {
             let keys = group.iter().flat_map(|decoded| retrieve::keys_of(decoded.request.keys()));
             database.prefetch_texts(&bound.space, keys.take(PREFETCHED_MAX));
         }
+    }
+
+    #[inline]
+    fn requests_max(&self) -> usize {
+        self.0.requests_max
+    }
+
+    fn yielded(&self) {
+        stats::add(&self.0.counters.yields, 1);
     }
 
     #[inline]
@@ -525,6 +588,9 @@ impl Door for Memcached {
 
 /// Waits until a client has taken enough of what it was sent. Must be called in a fiber. False: it is gone.
 fn wait_for_room(connection: &Connection) -> bool {
+    if connection.outlet.has_failed() {
+        return false;
+    }
     while connection.unsent() > connection.service.unread_max() {
         connection.outlet.await_sent();
         if fiber::sleep(crate::connection::LOOK_AGAIN_NS) == fiber::Wake::Cancelled

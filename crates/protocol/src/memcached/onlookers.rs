@@ -23,6 +23,7 @@ pub(super) const FETCHERS: u8 = 1;
 pub(super) const MUTATIONS: u8 = 2;
 pub(super) const CONNECTIONS: u8 = 4;
 pub(super) const DELETIONS: u8 = 8;
+pub(super) const EVICTIONS: u8 = 16;
 
 #[derive(Default)]
 struct Counts {
@@ -72,6 +73,11 @@ impl Onlookers {
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.is_any.get()
+    }
+
+    /// True if somebody wants to know what leaves for want of room.
+    pub(super) fn wants_evictions(&self) -> bool {
+        self.watchers.borrow().iter().any(|watcher| watcher.wants & EVICTIONS != 0)
     }
 
     fn look_again(&self) {
@@ -259,6 +265,11 @@ impl Onlookers {
                 format_args!("cmd=delete clsid=1 cfd={client}"),
             );
         }
+    }
+
+    /// An item has left for another one. `words`: what stands behind its key.
+    pub(super) fn evicted(&self, database: &Database, client: u64, key: &[u8], words: std::fmt::Arguments<'_>) {
+        self.tell(database, client, EVICTIONS, "eviction", Some(key), words);
     }
 
     /// A client has come, or is gone for a reason.

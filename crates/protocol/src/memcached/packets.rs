@@ -46,6 +46,9 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
             let has_hit = is_hit.is_some();
             if packet.command != opcode::TOUCH {
                 work.saw_get(packet.key, is_hit.as_ref().map(Vec::len));
+                if !has_hit {
+                    work.note_miss(packet.key);
+                }
             }
             made.extend_from_slice(&is_hit.unwrap_or_default());
             counters.count_touches(u64::from(has_hit), u64::from(!has_hit), packet.command != opcode::TOUCH);
@@ -186,6 +189,7 @@ fn get(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<()> {
     work.saw_get(packet.key, found);
     let is_hit = found.is_some();
     if !is_hit {
+        work.note_miss(packet.key);
         miss(packet, out);
     }
     work.door.counters.count_gets(u64::from(is_hit), u64::from(!is_hit));

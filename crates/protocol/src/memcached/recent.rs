@@ -15,7 +15,8 @@ pub(super) struct Recent {
     slots: RefCell<Vec<(u64, u32, bool)>>,
 }
 
-fn hash(key: &[u8]) -> u64 {
+/// FNV-1a of a key.
+pub(super) fn hash(key: &[u8]) -> u64 {
     key.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

@@ -97,6 +97,9 @@ pub(super) fn get_one(work: &Work<'_>, connection: &Connection, key: &[u8]) -> R
         Ok(())
     })?;
     work.door.counters.count_gets(u64::from(is_hit), u64::from(!is_hit));
+    if !is_hit {
+        work.note_miss(key);
+    }
     Ok(())
 }
 
@@ -109,12 +112,15 @@ pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas
     for key in keys_of(keys) {
         seen = seen.max(work.written(key));
     }
-    let (mut hits, mut count) = (0, 0);
+    let (mut hits, mut count, mut expired) = (0, 0, 0);
     connection.answer(seen, 0, |out| {
         let start = out.len();
         for key in keys_of(keys) {
             count += 1;
-            hits += u64::from(append(work, out, key, has_cas, None)?);
+            match append(work, out, key, has_cas, None)? {
+                true => hits += 1,
+                false => expired += u64::from(work.is_miss_of_expired(key)),
+            }
             if count > KEYS_AT_ONCE_MAX || out.len() - start > ANSWER_BYTES_MAX && count > 1 {
                 return Err(Error::needs_fiber());
             }
@@ -123,6 +129,7 @@ pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas
         Ok(())
     })?;
     work.door.counters.count_gets(hits, count as u64 - hits);
+    super::stats::add(&work.door.counters.get_expired, expired);
     Ok(())
 }
 
@@ -143,8 +150,10 @@ pub(super) fn get_in_parts(
         })
     };
     for key in keys_of(keys) {
-        let is_hit = append(work, &mut part, key, has_cas, expires)?;
-        hits += u64::from(is_hit);
+        match append(work, &mut part, key, has_cas, expires)? {
+            true => hits += 1,
+            false => work.note_miss(key),
+        }
         count += 1;
         if part.len() > ANSWER_BYTES_MAX / 4 || count % KEYS_AT_ONCE_MAX as u64 == 0 {
             answer(&part)?;

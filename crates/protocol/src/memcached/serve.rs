@@ -450,8 +450,11 @@ fn flush(door: &Rc<Cache>, connection: &Rc<Connection>, exptime: i32, tag: u64, 
         return say(connection, Position::default(), &answer);
     }
     let subject = ((), |(): &()| "memcached command flush_all".to_string());
+    let cache = Rc::clone(door);
     connection.in_fiber(tag, (subject.0, subject.1 as fn(&()) -> String), move |connection, context, ()| {
-        connection.database().truncate(context, &bound.space)?;
+        let database = connection.database();
+        cache.note_flush(database, &bound)?;
+        database.truncate(context, &bound.space)?;
         say(connection, context.seen.get(), &answer)
     });
     Ok(())
@@ -462,8 +465,10 @@ fn flush_later(door: &Cache, database: &Rc<Database>) {
     while door.flush_at.get() > 0 {
         if door.now(database) >= door.flush_at.get() {
             door.flush_at.set(0);
-            let done =
-                door.bound(database).and_then(|bound| database.truncate(&database.admin_context(), &bound.space));
+            let done = door.bound(database).and_then(|bound| {
+                door.note_flush(database, &bound)?;
+                database.truncate(&database.admin_context(), &bound.space)
+            });
             if let Err(error) = done {
                 tracing::error!("flush_all of space '{}' failed: {error}", door.space);
             }

@@ -1,10 +1,11 @@
 //! What `stats` tells, under the names that tools read.
 
 use super::store::{Outcome, Work};
-use super::{Tongue, VERSION};
+use super::{Cache, Tongue, VERSION};
 use database::{Key, Privileges, Result, ScanRequest};
 use runtime::fiber;
 use std::cell::Cell;
+use std::rc::{Rc, Weak};
 use storage::IteratorKind;
 
 /// Shown as the number of connections where the listener says none.
@@ -30,12 +31,20 @@ macro_rules! counters {
 
 counters! {
     get_hits get_misses stored delete_hits delete_misses incr_hits incr_misses decr_hits decr_misses touch_hits touch_misses flushes
-    cas_hits cas_misses cas_badval auth_cmds auth_errors cmd_set cmd_meta store_too_large evicted_before refused_before reclaimed_before
+    cas_hits cas_misses cas_badval auth_cmds auth_errors cmd_set cmd_meta store_too_large get_expired get_flushed flushed yields
+    evicted_before refused_before reclaimed_before swept_before
 }
 
 /// Rows that have left for want of room, and writes that were refused.
 fn left_out(work: &Work<'_>) -> (u64, u64) {
     work.bound.space.eviction_counts().map_or((0, 0), |counts| (counts.evicted, counts.refused))
+}
+
+/// Rows that were removed because they have expired or were flushed, and those of them that the sweeper has found.
+fn reclaimed(work: &Work<'_>) -> (u64, u64) {
+    let (expired, counters) = (work.database.expired_rows(&work.bound.space), &work.door.counters);
+    let removed = expired.removed.saturating_sub(counters.reclaimed_before.get());
+    (removed + counters.flushed.get(), expired.swept.saturating_sub(counters.swept_before.get()))
 }
 
 /// `stats reset`.
@@ -46,7 +55,9 @@ pub(super) fn reset(work: &Work<'_>) {
     let (evicted, refused) = left_out(work);
     counters.evicted_before.set(evicted);
     counters.refused_before.set(refused);
-    counters.reclaimed_before.set(work.database.expiry_counts().removed);
+    let expired = work.database.expired_rows(&work.bound.space);
+    counters.reclaimed_before.set(expired.removed);
+    counters.swept_before.set(expired.swept);
     work.door.onlookers.forget_prefixes();
 }
 
@@ -137,7 +148,7 @@ fn put(lines: &mut Lines, name: &str, value: impl ToString) {
     lines.push((name.to_string(), value.to_string()));
 }
 
-/// All names of memcached 1.6.18, in its order. Those without a meaning here are 0.
+/// All names of memcached 1.6.18 that works without its crawler and its maintainer of queues, in its order. Those without a meaning here are 0.
 const GENERAL: &str = "\
     pid uptime time version libevent pointer_size rusage_user rusage_system max_connections curr_connections total_connections \
     rejected_connections connection_structures response_obj_oom response_obj_count response_obj_bytes read_buf_count read_buf_bytes \
@@ -146,11 +157,9 @@ const GENERAL: &str = "\
     touch_misses store_too_large store_no_memory auth_cmds auth_errors bytes_read bytes_written limit_maxbytes accepting_conns \
     listen_disabled_num time_in_listen_disabled_us threads conn_yields hash_power_level hash_bytes hash_is_expanding \
     slab_reassign_rescues slab_reassign_chunk_rescues slab_reassign_evictions_nomem slab_reassign_inline_reclaim \
-    slab_reassign_busy_items slab_reassign_busy_deletes slab_reassign_running slabs_moved lru_crawler_running lru_crawler_starts \
-    lru_maintainer_juggles malloc_fails log_worker_dropped log_worker_written log_watcher_skipped log_watcher_sent log_watchers \
+    slab_reassign_busy_items slab_reassign_busy_deletes slab_reassign_running slabs_moved malloc_fails log_worker_dropped log_worker_written log_watcher_skipped log_watcher_sent log_watchers \
     unexpected_napi_ids round_robin_fallback bytes curr_items total_items slab_global_page_pool expired_unfetched evicted_unfetched \
-    evicted_active evictions reclaimed crawler_reclaimed crawler_items_checked lrutail_reflocked moves_to_cold moves_to_warm \
-    moves_within_lru direct_reclaims lru_bumps_dropped";
+    evictions reclaimed crawler_reclaimed crawler_items_checked lrutail_reflocked";
 
 fn general(work: &Work<'_>) -> Lines {
     let (database, space, counters) = (work.database, &work.bound.space, &work.door.counters);
@@ -207,7 +216,12 @@ fn general(work: &Work<'_>) -> Lines {
             "log_watchers" => work.door.onlookers.watchers(),
             "log_watcher_sent" => work.door.onlookers.sent.get(),
             "log_watcher_skipped" => work.door.onlookers.skipped.get(),
-            "reclaimed" => database.expiry_counts().removed.saturating_sub(counters.reclaimed_before.get()),
+            "reclaimed" => reclaimed(work).0,
+            "crawler_reclaimed" => reclaimed(work).1,
+            "conn_yields" => counters.yields.get(),
+            "get_expired" => counters.get_expired.get(),
+            "get_flushed" => counters.get_flushed.get(),
+            "max_connections" => work.door.connections_max.min(MANY) as u64,
             _ => 0,
         };
         number.to_string()
@@ -258,7 +272,7 @@ fn limit(work: &Work<'_>) -> u64 {
 
 /// Host, port and path of the listener.
 fn listener<'a>(work: &'a Work<'_>) -> (&'a str, &'a str, Option<&'a str>) {
-    let address = &*work.door.address;
+    let address = work.door.address.trim_start_matches(UDP);
     match (address.strip_prefix("unix/:"), address.rsplit_once(':')) {
         (Some(path), _) => ("NULL", "0", Some(path)),
         (None, Some((host, port))) => (host, port, None),
@@ -266,10 +280,24 @@ fn listener<'a>(work: &'a Work<'_>) -> (&'a str, &'a str, Option<&'a str>) {
     }
 }
 
+/// Where clients of datagrams of the same space come in, if they do.
+fn udp_listeners(work: &Work<'_>) -> Vec<String> {
+    let doors: Vec<_> = work.door.doors.borrow().iter().filter_map(Weak::upgrade).collect();
+    let is_meant = |door: &Rc<Cache>| door.space == work.door.space && door.address.starts_with(UDP);
+    doors.into_iter().filter(is_meant).map(|door| door.address.clone()).collect()
+}
+
+/// What an address of datagrams begins with.
+const UDP: &str = "udp:";
+
 /// An address as `stats conns` shows it.
 fn shown(address: &str) -> String {
     match address.strip_prefix("unix/:") {
         Some(path) => format!("unix:{path}"),
+        None if address.starts_with(UDP) => match address.strip_prefix("udp:[") {
+            Some(rest) => format!("udp6:[{rest}"),
+            None => address.to_string(),
+        },
         None if address.starts_with('[') => format!("tcp6:{address}"),
         None => format!("tcp:{address}"),
     }
@@ -281,9 +309,18 @@ fn connections(work: &Work<'_>) -> Lines {
     let now = fiber::now_ns();
     let listening = shown(&work.door.address);
     put(&mut lines, "0:addr", &listening);
-    put(&mut lines, "0:state", "conn_listening");
+    let is_udp = work.door.address.starts_with(UDP);
+    put(&mut lines, "0:state", if is_udp { "conn_read" } else { "conn_listening" });
     put(&mut lines, "0:secs_since_last_cmd", work.database.uptime_ns() / 1_000_000_000);
-    for connection in work.door.connections() {
+    // Each has a number of its own: sessions have theirs.
+    let connections = work.door.connections();
+    let last = connections.iter().map(|connection| connection.session().id).max().unwrap_or(0);
+    for (at, address) in (last + 1..).zip(udp_listeners(work)).filter(|_| !is_udp) {
+        put(&mut lines, &format!("{at}:addr"), shown(&address));
+        put(&mut lines, &format!("{at}:state"), "conn_read");
+        put(&mut lines, &format!("{at}:secs_since_last_cmd"), work.database.uptime_ns() / 1_000_000_000);
+    }
+    for connection in connections.into_iter().filter(|connection| !connection.is_datagram()) {
         let session = connection.session();
         let id = session.id;
         let state = match () {
@@ -311,7 +348,8 @@ fn settings(work: &Work<'_>) -> Lines {
     put("maxbytes", &limit(work));
     put("maxconns", &door.connections_max.min(MANY));
     put("tcpport", &port);
-    put("udpport", &0);
+    let udp_port = udp_listeners(work).first().and_then(|address| address.rsplit(':').next()?.parse::<u16>().ok());
+    put("udpport", &udp_port.unwrap_or(0));
     put("inter", &host);
     put("verbosity", &0);
     put("oldest", &0);
@@ -325,9 +363,10 @@ fn settings(work: &Work<'_>) -> Lines {
     put("num_threads_per_udp", &0);
     put("stat_key_prefix", &":");
     put("detail_enabled", &yes(door.onlookers.counts_prefixes()));
-    put("reqs_per_event", &20);
-    put("cas_enabled", &"yes");
-    put("tcp_backlog", &1024);
+    // 0: as many as there is time for.
+    put("reqs_per_event", &if door.requests_max == usize::MAX { 0 } else { door.requests_max });
+    put("cas_enabled", &yes(door.has_cas));
+    put("tcp_backlog", &door.backlog.unwrap_or(runtime::net::BACKLOG));
     let binding = match door.tongue {
         Tongue::Unknown => "auto-negotiate",
         Tongue::Text => "ascii",
@@ -380,18 +419,16 @@ fn group(work: &Work<'_>, name: &[u8]) -> Lines {
             put("items:1:evicted_time", 0);
             put("items:1:outofmemory", refused.saturating_sub(counters.refused_before.get()));
             put("items:1:tailrepairs", 0);
-            put(
-                "items:1:reclaimed",
-                work.database.expiry_counts().removed.saturating_sub(counters.reclaimed_before.get()),
-            );
-            for name in ["expired_unfetched", "evicted_unfetched", "evicted_active", "crawler_reclaimed"] {
+            put("items:1:reclaimed", reclaimed(work).0);
+            put("items:1:crawler_reclaimed", reclaimed(work).1);
+            for name in ["expired_unfetched", "evicted_unfetched", "evicted_active"] {
                 put(&format!("items:1:{name}"), 0);
             }
         }
         b"slabs" => {
-            // On disk it is not known what they take.
-            if let Some(each) = bytes.checked_div(items) {
-                let chunk = (each + 8) & !7;
+            // On disk it is not known what they take. What was used once stays there, as in the real one.
+            if items > 0 || counters.stored.get() > 0 {
+                let chunk = (bytes.checked_div(items).unwrap_or(0) + 8) & !7;
                 put("1:chunk_size", chunk);
                 put("1:chunks_per_page", ((1 << 20) / chunk.max(1)).max(1));
                 put("1:total_pages", bytes.div_ceil(1 << 20));

@@ -143,7 +143,11 @@ impl Work<'_> {
 
     /// A new cas, unless one is given.
     pub(super) fn cas_or(&self, given: u64) -> u64 {
-        if given == 0 { self.door.next_cas(self.database) } else { given }
+        match given {
+            _ if !self.door.has_cas => 0,
+            0 => self.door.next_cas(self.database),
+            given => given,
+        }
     }
 
     /// Looks an item up; `work` gets it with its row.
@@ -155,18 +159,23 @@ impl Work<'_> {
         work: impl FnOnce(Option<(&Item<'_>, &Tuple)>) -> Result<T>,
     ) -> Result<T> {
         let Some(row) = self.row(key)? else { return work(None) };
-        let item = self.bound.layout.read(row.data(), wants_cas)?;
+        let mut item = self.bound.layout.read(row.data(), wants_cas && self.door.has_cas)?;
+        if !self.door.has_cas {
+            item.cas = 0;
+        }
         if self.is_gone(&item) { work(None) } else { work(Some((&item, &row))) }
     }
 
     /// Writes an item: `old` is the row that it comes for.
     pub(super) fn put(&self, key: &[u8], item: &Item<'_>, old: Option<&[u8]>) -> Result<u64> {
+        self.door.flushed.forget(key);
         let mut row = self.door.scratch.take();
         row.clear();
         self.bound.layout.encode(&mut row, key, item, old);
         let done = self.database.execute(self.context, &self.bound.space, Operation::Replace { tuple: &row });
         // Where rows have no cas of their own, it is made of what they are.
         let cas = match self.bound.layout.cas {
+            _ if !self.door.has_cas => Ok(0),
             Some(_) => Ok(item.cas),
             None => self.bound.layout.read(&row, true).map(|item| item.cas),
         };
@@ -201,6 +210,29 @@ impl Work<'_> {
                 done => return done,
             }
         }
+    }
+
+    /// True if what was asked for lies there and has expired: a space in memory whose rows nobody has removed yet.
+    fn has_expired(&self, key: &[u8]) -> bool {
+        let is_gone = |row: &[u8]| self.bound.layout.read(row, false).is_ok_and(|item| self.is_gone(&item));
+        self.database.peek_text(&self.bound.space, key, is_gone).unwrap_or(false)
+    }
+
+    /// One item was asked for and is not there: counts why.
+    #[cold]
+    pub(super) fn note_miss(&self, key: &[u8]) {
+        let expired = u64::from(self.is_miss_of_expired(key));
+        super::stats::add(&self.door.counters.get_expired, expired);
+    }
+
+    /// True if what is not there has expired, which is left to the caller to count: he may be about to look again. Counts what was flushed.
+    #[cold]
+    pub(super) fn is_miss_of_expired(&self, key: &[u8]) -> bool {
+        if self.has_expired(key) {
+            return true;
+        }
+        super::stats::add(&self.door.counters.get_flushed, u64::from(self.door.flushed.take(key)));
+        false
     }
 
     /// An item was asked for: those who look on are told.

@@ -17,9 +17,14 @@ const UNNAMED: &str = "(socket)";
 pub enum Address {
     /// A host and a port.
     Tcp(SocketAddr),
+    /// The same, of datagrams.
+    Udp(SocketAddr),
     /// A path in the file system.
     Unix(PathBuf),
 }
+
+/// What stands in front of an address of datagrams where it is shown.
+const UDP: &str = "udp:";
 
 impl Address {
     /// The path that a text names if it names one: `unix/:/path`, or `/path`.
@@ -79,7 +84,7 @@ impl Address {
     /// True if only clients on this machine can reach it.
     pub fn is_local(&self) -> bool {
         match self {
-            Address::Tcp(address) => address.ip().is_loopback(),
+            Address::Tcp(address) | Address::Udp(address) => address.ip().is_loopback(),
             Address::Unix(_) => true,
         }
     }
@@ -87,7 +92,7 @@ impl Address {
     /// The port, of an address that has one.
     pub fn port(&self) -> Option<u16> {
         match self {
-            Address::Tcp(address) => Some(address.port()),
+            Address::Tcp(address) | Address::Udp(address) => Some(address.port()),
             Address::Unix(_) => None,
         }
     }
@@ -97,6 +102,7 @@ impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Address::Tcp(address) => address.fmt(f),
+            Address::Udp(address) => write!(f, "{UDP}{address}"),
             Address::Unix(path) => write!(f, "{UNIX}{}", path.display()),
         }
     }

@@ -40,6 +40,7 @@ fn connect_to(address: &Address, timeout: Duration) -> io::Result<BlockingStream
             stream.set_nodelay(true)?;
             Ok(BlockingStream::Tcp(stream))
         }
+        Address::Udp(_) => Err(io::Error::other("datagrams have no connections")),
         Address::Unix(path) => {
             let begun = Instant::now();
             loop {

@@ -1,16 +1,18 @@
 //! Listeners and connections that never block: TCP, unix sockets, and simulated ones.
 
 use super::Address;
+use super::datagrams::{Datagrams, Exchange};
 use super::unix::UnixListener;
 use crate::simulation::{self, Listener as ListenerEnd, Stream as StreamEnd};
 use std::io;
 use std::net::Shutdown;
 pub use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Connections that may wait to be accepted; the system may have a lower bound of its own (`net.core.somaxconn`).
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: u32 = 4096;
 
 /// Accepts connections; never blocks.
 pub enum Listener {
@@ -18,6 +20,8 @@ pub enum Listener {
     Tcp(mio::net::TcpListener),
     /// The system's, at a path.
     Unix(UnixListener),
+    /// The system's, of UDP: datagrams come, no connections.
+    Udp(Arc<Datagrams>),
     /// Simulated.
     Simulated(SimulatedListener),
 }
@@ -28,6 +32,8 @@ pub enum Stream {
     Tcp(mio::net::TcpStream),
     /// The system's, over a unix socket.
     Unix(mio::net::UnixStream),
+    /// Without a socket of its own.
+    Exchange(Arc<dyn Exchange>),
     /// Simulated.
     Simulated(SimulatedStream),
 }
@@ -86,14 +92,18 @@ impl Listener {
             (Some(_), Address::Tcp(address)) => {
                 return Ok(Listener::Simulated(SimulatedListener(ListenerEnd::bind(*address)?)));
             }
-            (Some(_), Address::Unix(_)) => return Err(io::Error::other("no unix sockets are simulated")),
+            (Some(_), _) => return Err(io::Error::other("only TCP is simulated")),
+            (None, Address::Udp(address)) => return Ok(Listener::Udp(Arc::new(Datagrams::bind(*address)?))),
             (None, Address::Tcp(address)) => Listener::Tcp(mio::net::TcpListener::bind(*address)?),
             (None, Address::Unix(path)) => Listener::Unix(UnixListener::bind(path)?),
         };
-        if let Some(fd) = listener.raw_fd() {
-            listen_again(fd)?;
-        }
+        listener.set_backlog(BACKLOG)?;
         Ok(listener)
+    }
+
+    /// Lets so many connections wait to be accepted, as far as the system does. Errors: the system's.
+    pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
+        self.raw_fd().map_or(Ok(()), |fd| listen_again(fd, backlog))
     }
 
     /// The next connection and who it is from. Errors: `WouldBlock`.
@@ -103,6 +113,8 @@ impl Listener {
                 listener.accept().map(|(stream, peer)| (Stream::Tcp(stream), Address::Tcp(peer)))
             }
             Listener::Unix(listener) => listener.accept().map(|stream| (Stream::Unix(stream), Address::unnamed())),
+            // There is nobody to accept: who listens asks the socket itself.
+            Listener::Udp(_) => Err(io::ErrorKind::WouldBlock.into()),
             Listener::Simulated(listener) => listener
                 .0
                 .accept()
@@ -115,6 +127,7 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => listener.local_addr().map(Address::Tcp),
             Listener::Unix(listener) => Ok(Address::Unix(listener.path().to_path_buf())),
+            Listener::Udp(socket) => socket.local_address().map(Address::Udp),
             Listener::Simulated(listener) => Ok(Address::Tcp(listener.0.local_addr())),
         }
     }
@@ -123,24 +136,31 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => Some(listener.as_raw_fd()),
             Listener::Unix(listener) => Some(listener.socket().as_raw_fd()),
-            Listener::Simulated(_) => None,
+            Listener::Udp(_) | Listener::Simulated(_) => None,
         }
     }
 }
 
 /// The standard library listens with room for 128 connections; more of them that come at once would be refused.
 #[expect(unsafe_code, reason = "listen(2)")]
-fn listen_again(fd: RawFd) -> io::Result<()> {
+fn listen_again(fd: RawFd, backlog: u32) -> io::Result<()> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     // SAFETY: no pointers are involved; the caller's listener keeps the descriptor open.
-    if unsafe { libc::listen(fd, BACKLOG) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::listen(fd, backlog) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 impl Stream {
+    /// True if all that will come has come with it.
+    pub fn is_exchange(&self) -> bool {
+        matches!(self, Stream::Exchange(_))
+    }
+
     /// Begins to connect; [`Stream::finish_connect`] tells when it has. Errors: the system's.
     pub fn connect(address: &Address) -> io::Result<Self> {
         match (simulation::current(), address) {
             (Some(_), Address::Tcp(address)) => SimulatedStream::connect(*address).map(Stream::Simulated),
-            (Some(_), Address::Unix(_)) => Err(io::Error::other("no unix sockets are simulated")),
+            (Some(_), _) => Err(io::Error::other("only TCP is simulated")),
+            (None, Address::Udp(_)) => Err(io::Error::other("datagrams have no connections")),
             (None, Address::Tcp(address)) => mio::net::TcpStream::connect(*address).map(Stream::Tcp),
             (None, Address::Unix(path)) => mio::net::UnixStream::connect(path).map(Stream::Unix),
         }
@@ -165,7 +185,7 @@ impl Stream {
     pub fn set_nodelay(&self, is_on: bool) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_nodelay(is_on),
-            Stream::Unix(_) | Stream::Simulated(_) => Ok(()),
+            Stream::Unix(_) | Stream::Exchange(_) | Stream::Simulated(_) => Ok(()),
         }
     }
 
@@ -173,7 +193,7 @@ impl Stream {
     pub fn peer_address(&self) -> io::Result<Address> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().map(Address::Tcp),
-            Stream::Unix(_) => Ok(Address::unnamed()),
+            Stream::Unix(_) | Stream::Exchange(_) => Ok(Address::unnamed()),
             Stream::Simulated(stream) => stream.0.peer_addr().map(Address::Tcp),
         }
     }
@@ -183,6 +203,8 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            // It ends as a whole.
+            Stream::Exchange(_) => Ok(()),
             Stream::Simulated(_) => self.close(),
         }
     }
@@ -192,6 +214,10 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Exchange(exchange) => {
+                exchange.close();
+                Ok(())
+            }
             Stream::Simulated(stream) => {
                 stream.0.close();
                 Ok(())
@@ -203,7 +229,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => Some(stream.as_raw_fd()),
             Stream::Unix(stream) => Some(stream.as_raw_fd()),
-            Stream::Simulated(_) => None,
+            Stream::Exchange(_) | Stream::Simulated(_) => None,
         }
     }
 }
@@ -214,6 +240,7 @@ impl io::Read for &Stream {
         match self {
             Stream::Tcp(stream) => (&*stream).read(out),
             Stream::Unix(stream) => (&*stream).read(out),
+            Stream::Exchange(exchange) => exchange.read(out),
             Stream::Simulated(stream) => stream.0.read(out),
         }
     }
@@ -225,6 +252,7 @@ impl io::Write for &Stream {
         match self {
             Stream::Tcp(stream) => (&*stream).write(bytes),
             Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Exchange(exchange) => exchange.write(bytes),
             Stream::Simulated(stream) => stream.0.write(bytes),
         }
     }
