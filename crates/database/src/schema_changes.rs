@@ -91,7 +91,7 @@ impl SchemaChanges {
         }
         self.own.extend(made_by(statement, SPACE_ID).map(SpaceId));
         self.own_sequences.extend(made_by(statement, SEQUENCE_ID));
-        if statement.space.id == TRUNCATE_ID && statement.effect.is_some() {
+        if statement.space.id == TRUNCATE_ID {
             self.emptied.extend(first_number(statement.change.new.as_ref()).map(|id| (SpaceId(id), at)));
         }
         if !self.is_hidden(statement) {
@@ -173,6 +173,11 @@ impl SchemaChanges {
             };
             is_meant && first_number(change.new.as_ref().or(change.old.as_ref())) == Some(id.0)
         })
+    }
+
+    /// True if one of the transaction's statements was about this system space.
+    pub(crate) fn has_written(&self, system_space: SpaceId, statements: &[Statement]) -> bool {
+        self.shown.iter().filter_map(|at| statements.get(*at)).any(|statement| statement.space.id == system_space)
     }
 
     /// True if what a statement did to the catalog is about a space of its own, which is out of the catalog when the transaction waits.

@@ -786,9 +786,7 @@ impl Database {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         debug_assert!(space_id.0 < 512, "a system space");
-        let is_part = |txn: &Txn| {
-            txn.system_statements > 0 && txn.statements.iter().any(|statement| statement.space.id == space_id)
-        };
+        let is_part = |txn: &Txn| txn.system_statements > 0 && txn.schema.has_written(space_id, &txn.statements);
         if context.txn.borrow().as_ref().is_none_or(|txn| is_part(txn)) {
             return work();
         }
