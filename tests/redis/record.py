@@ -4,9 +4,14 @@
     record.py --real 127.0.0.1:6379 --seed 1 --count 1000 > answers/1.txt     record
     record.py --real 127.0.0.1:6379 --ours 127.0.0.1:6380 --seed 9            compare two servers
     record.py --real 127.0.0.1:6379 --script scripts.txt > answers/scripts.txt  record what a file says
+    record.py --real 127.0.0.1:6379 --rules --seed 1 --count 4000 > answers/rules.txt  record what users may do
 
 With `--script` every line is a script for EVAL, or behind `! ` a command in the shell's quotes (`\\n` ends a line within). Else the commands are random, from one seed, over few keys and values, so that they meet. Recorded files are what `tests/tests/redis.rs` plays. Both servers are
 emptied first.
+
+With `--rules` users get random rules by ACL SETUSER, and ACL DRYRUN tells whether they may run random commands. `--password admin:secret` logs in at our
+server, as who may change users. Left out is what differs on purpose: what is told of commands whose keys cannot be found, since they fail anyway, and
+GETUSER, which shows rules in other words.
 """
 
 import argparse
@@ -309,6 +314,89 @@ def commands(seed, without):
         yield has_no_order, [rnd.choice(CLASSES.get(part) or part.split("/")) for part in parts[has_no_order:]]
 
 
+RULED = """
+append K v|bitcount K|bitfield K|bitfield K get u8 0|bitfield K set u8 0 1|bitfield K overflow wrap get u8 0|bitfield K get u8|bitfield_ro K get u8 0
+bitop and K K K|bitpos K 1|blmove K K left right 0|blmpop 0 2 K K left|blpop K K 0|brpop K 0|brpoplpush K K 0|bzmpop 0 2 K K min|bzpopmin K K 0
+bzpopmax K 0|copy K K|copy K K db 1 replace|decr K|decrby K 1|del K K|dump K|eval x 2 K K|evalsha x 1 K v|eval_ro x 2 K K|evalsha_ro x 1 K|fcall x 2 K K
+fcall_ro x 1 K|exists K K|expire K 1|expireat K 1|expiretime K|geoadd K 1 1 x|geodist K a b|geohash K a|geopos K a|georadius K 1 1 1 km
+georadius K 1 1 1 km store K|georadius K 1 1 1 km store K storedist K|georadius K 1 1 1 km storedist K store K|georadius K 1 1 1 km count 1 store K
+georadius_ro K 1 1 1 km|georadiusbymember K x 1 km|georadiusbymember K store 1 km storedist K store K|georadiusbymember_ro K x 1 km
+geosearch K frommember x byradius 1 km|geosearchstore K K frommember x byradius 1 km|get K|getbit K 1|getdel K|getex K persist|getrange K 0 1|getset K v
+hdel K f|hexists K f|hget K f|hgetall K|hincrby K f 1|hincrbyfloat K f 1|hkeys K|hlen K|hmget K f|hmset K f v|hrandfield K|hscan K 0|hset K f v|hsetnx K f v
+hstrlen K f|hvals K|incr K|incrby K 1|incrbyfloat K 1|lcs K K|lindex K 0|linsert K before a b|llen K|lmove K K left left|lmpop 2 K K left|lpop K|lpos K a
+lpush K a|lpushx K a|lrange K 0 1|lrem K 0 a|lset K 0 a|ltrim K 0 1|memory usage K|memory doctor|mget K K K|migrate h 1 K 0 1
+migrate h 1 % 0 1 keys K K|migrate h 1 % 0 1 auth keys keys K|migrate h 1 % 0 1 auth2 keys keys keys K K|migrate h 1 K 0 1 auth keys|move K 1|mset K v K v
+msetnx K v K v|object encoding K|object help|object freq K|persist K|pexpire K 1|pexpireat K 1|pexpiretime K|pfadd K a|pfcount K K|pfmerge K K K
+psetex K 1 v|pttl K|publish C m|spublish C m|subscribe C C|ssubscribe C|psubscribe P|punsubscribe P|unsubscribe C|pubsub channels|pubsub numsub C
+rename K K|renamenx K K|restore K 0 v|restore-asking K 0 v|rpop K|rpoplpush K K|rpush K a|rpushx K a|sadd K a|scard K|sdiff K K|sdiffstore K K K|set K v
+set K v get|set K v ex 1|setbit K 0 1|setex K 1 v|setnx K v|setrange K 0 v|sinter K K|sintercard 2 K K|sinterstore K K K|sismember K a|smembers K
+smismember K a|smove K K a|sort K|sort K store K|sort K by store|sort K get store limit 0 store store K|sort K store K by store desc|sort K store K store K
+sort_ro K|spop K|srandmember K|srem K a|sscan K 0|strlen K|substr K 0 1|sunion K K|sunionstore K K K|touch K K|ttl K|type K|unlink K K|watch K K
+xack K g 1-1|xadd K * f v|xautoclaim K g c 0 0|xclaim K g c 0 1-1|xdel K 1-1|xgroup create K g 0|xgroup createconsumer K g c|xgroup destroy K g|xgroup help
+xinfo groups K|xinfo stream K|xinfo help|xlen K|xpending K g|xrange K - +|xread streams K 0|xread count 1 block 1 streams K K 0 0
+xreadgroup group g c streams K 0|xreadgroup group streams c streams K 0|xreadgroup group streams streams streams K K 0 0
+xreadgroup group g c count 1 noack streams K K 0 0|xrevrange K + -|xsetid K 1-1|xtrim K maxlen 1|zadd K 1 a|zcard K|zcount K 0 1|zdiff 2 K K
+zdiffstore K 2 K K|zincrby K 1 a|zinter 2 K K|zintercard 2 K K|zinterstore K 1 K|zlexcount K - +|zmpop 2 K K min|zmscore K a|zpopmax K|zpopmin K
+zrandmember K|zrange K 0 1|zrangebylex K - +|zrangebyscore K 0 1|zrangestore K K 0 1|zrank K a|zrem K a|zremrangebylex K - +|zremrangebyrank K 0 1
+zremrangebyscore K 0 1|zrevrange K 0 1|zrevrangebylex K + -|zrevrangebyscore K 1 0|zrevrank K a|zscan K 0|zscore K a|zunion 2 K K|zunionstore K 2 K K
+acl whoami|acl list|acl setuser x|client id|client list|client kill x|config get x|config set a b|debug object K|select 0|select 1|keys *|scan 0|randomkey
+dbsize|flushall|flushdb|swapdb 0 1|ping|echo x|quit|reset|auth x|hello|multi|exec|discard|unwatch|info|command|command count|command getkeys get K|monitor
+slowlog get|latency reset|role|save|bgsave|shutdown|script load x|script exists x|function load x|function list|time|lolwut|wait 0 0|lastsave|cluster info
+readonly|replicaof a b|sync|psync a b|failover|module list|module load x|pfselftest|nothing|get|set K|CLIENT ID|Get K|SORT K STORE K
+"""
+
+CATEGORIES = """keyspace read write set sortedset list hash string bitmap hyperloglog geo stream pubsub admin fast slow blocking dangerous connection
+transaction scripting""".split()
+# Patterns; what stands in the place of K, C and P.
+GLOBS = ["*", "r*", "w*", "b?", "[a-c]1", "[^x]*", "x\\*", "s1", "asc", "*1", "store", "", "[", "[a", "[^", "[]1", "\\", "?*?", "[\\]]", "[z-a]1"]
+# Some of them look like options, those apart that Redis itself takes for some where they are none.
+KEYS = ["r1", "w1", "b1", "x1", "s1", "desc", "streams"]
+CHANNELS = ["c1", "c2", "news", "x"]
+PATTERNS = ["c*", "c1", "*", "news"]
+WORDS = """allkeys resetkeys allchannels resetchannels allcommands nocommands +@all -@all ~* &* ALLKEYS reset on off clearselectors foo + - % & ~ ( () )
++select|0 +select|1 -select|0 +config|get +config|get|x -config|get|x +get| +config| +config|nope +| +select|0|1 +SELECT|0 +debug|object +GET +@ -@foo
++ping|x +memory|usage +@all|x +module -module +pfselftest""".split()
+
+
+RULED = RULED.strip().replace("\n", "|").split("|")
+NAMES = sorted({command.split(" ")[0].lower() for command in RULED} - {"nothing"})
+NAMES += ["config|get", "client|id", "client|list", "acl|list", "xgroup|create"]
+
+
+def rule(rnd):
+    kind = rnd.random()
+    if kind < 0.18:
+        return "~" + rnd.choice(GLOBS)
+    if kind < 0.34:
+        return "%" + rnd.choice(["R~", "W~", "RW~", "r~", "w~", "WR~", "R", "RR~", "~", "X~", "RWR~"]) + rnd.choice(GLOBS)
+    if kind < 0.44:
+        return "&" + rnd.choice(PATTERNS + GLOBS)
+    if kind < 0.64:
+        return rnd.choice("++-") + "@" + rnd.choice(CATEGORIES + ["all", "READ"])
+    if kind < 0.84:
+        return rnd.choice("++-") + rnd.choice(NAMES)
+    return rnd.choice(WORDS)
+
+
+def ruled(seed):
+    """Users, and what they may do."""
+    rnd = random.Random(seed)
+    chosen = {"K": KEYS, "C": CHANNELS, "P": PATTERNS, "%": [""]}
+    while True:
+        yield False, ["acl", "deluser", "u"]
+        yield False, ["acl", "setuser", "u"]
+        # Much is let through at first, or nearly all refusals would be of the command.
+        begin = rnd.choice([[], ["+@all"], ["+@all", "%R~r*", "%W~w*", "~b*", "&c*"]])
+        for _ in range(rnd.randint(1, 2)):
+            words = begin + [rule(rnd) for _ in range(rnd.randint(1, 3))]
+            if rnd.random() < 0.2:
+                words.append("(" + " ".join(rule(rnd) for _ in range(rnd.randint(1, 3))) + ")")
+            yield False, ["acl", "setuser", "u", *words]
+            begin = []
+        for command in rnd.sample(RULED, 25):
+            yield False, ["acl", "dryrun", "u", *(rnd.choice(chosen.get(word) or [word]) for word in command.split(" "))]
+
+
 def written(path):
     """The commands of a file."""
     for line in open(path, encoding="latin-1"):
@@ -327,13 +415,21 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--without", nargs="*", default=[], help="commands to leave out, as they stand in this file")
     parser.add_argument("--script", help="file of commands, in the place of random ones")
+    parser.add_argument("--rules", action="store_true", help="users and what they may do, in the place of random commands")
+    parser.add_argument("--password", help="user:password at our server")
     options = parser.parse_args()
     servers = [Connection(address) for address in (options.real, options.ours) if address]
+    if options.password:
+        servers[-1].send("auth", *options.password.split(":"))
     for server in servers:
         server.send("flushall")
+        if options.rules:
+            server.send("acl", "deluser", "u")
     differing = 0
     if options.script:
         chosen = written(options.script)
+    elif options.rules:
+        chosen = itertools.islice(ruled(options.seed), options.count)
     else:
         chosen = itertools.islice(commands(options.seed, options.without), options.count)
     done = 0

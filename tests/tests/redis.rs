@@ -79,8 +79,13 @@ struct Rig {
 
 impl Rig {
     fn start(terms: &str) -> Self {
+        Rig::start_for("", terms)
+    }
+
+    /// With a user that the listener names, and an `@`.
+    fn start_for(user: &str, terms: &str) -> Self {
         let dir = TempDir::new().unwrap();
-        let server = serve(dir.path(), terms);
+        let server = serve(dir.path(), user, terms);
         Rig { dir, server }
     }
 
@@ -95,11 +100,11 @@ impl Rig {
     /// Kills the server and starts it again.
     fn restart(&mut self, terms: &str) {
         self.server.kill();
-        self.server = serve(self.dir.path(), terms);
+        self.server = serve(self.dir.path(), "", terms);
     }
 }
 
-fn serve(dir: &Path, terms: &str) -> Server {
+fn serve(dir: &Path, user: &str, terms: &str) -> Server {
     let script = dir.join("open.lua");
     let source = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true }) \
                   box.schema.user.passwd('admin', 'b') \
@@ -108,7 +113,7 @@ fn serve(dir: &Path, terms: &str) -> Server {
                   box.schema.user.create('reader', { password = 'secret', if_not_exists = true }) \
                   box.schema.user.grant('reader', 'read', 'universe', nil, { if_not_exists = true })";
     fs::write(&script, source).unwrap();
-    let listen = format!("redis://unix/:{}{terms}", dir.join("redis.sock").display());
+    let listen = format!("redis://{user}unix/:{}{terms}", dir.join("redis.sock").display());
     let (data, script) = (dir.join("data"), script.display().to_string());
     Server::start_in(&data, &["--listen", &listen, "--script", &script])
 }
@@ -145,7 +150,11 @@ fn play(name: &str, terms: &str) {
 /// The same with so many commands sent before the first answer is read.
 fn play_ahead(name: &str, terms: &str, ahead: usize) {
     let rig = Rig::start(terms);
-    let mut redis = rig.redis();
+    play_to(&rig, &mut rig.redis(), name, ahead);
+}
+
+/// The same to a client that is there.
+fn play_to(rig: &Rig, redis: &mut Redis, name: &str, ahead: usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("redis/answers").join(name);
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();

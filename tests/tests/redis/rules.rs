@@ -1,6 +1,6 @@
 //! Rules of `ACL SETUSER`: what a user reaches by them, and by no way around them.
 
-use super::{Redis, Rig};
+use super::{Redis, Rig, play_to, value};
 
 /// A client of the administrator, and what there is to be reached.
 fn begin(rig: &Rig) -> Redis {
@@ -255,6 +255,10 @@ fn the_doors_own_user_may_have_rules() {
     assert_eq!(later.ask("reset"), "+RESET|");
     assert!(later.ask("get b:1").starts_with("-NOPERM"));
     assert!(admin.ask("acl setuser admin -get").starts_with("-ERR the user 'admin' may do everything"));
+    assert!(
+        admin.ask("acl setuser redis off").starts_with("-ERR the user 'redis' is everybody who has not logged in yet")
+    );
+    assert_eq!(rig.redis().ask("ping"), "-NOPERM this user has no permissions to run the 'ping' command|");
 }
 
 #[test]
@@ -303,4 +307,251 @@ fn users_are_shown_and_refusals_are_logged() {
     assert_eq!(admin.ask("acl getuser bob"), shown, "all or nothing");
     let long = format!("acl setuser bob ~{}", "x".repeat(70_000));
     assert!(admin.ask(&long).contains("at most 65536 bytes"));
+}
+
+/// What users may do by rules is what Redis says, of every command.
+#[test]
+fn rules_mean_what_they_mean_in_redis() {
+    let rig = Rig::start("");
+    let mut admin = rig.redis();
+    assert_eq!(admin.ask("auth admin b"), "+OK|");
+    play_to(&rig, &mut admin, "rules.txt", 16);
+}
+
+/// Keys are where the commands themselves look for them: a value may look like an option.
+#[test]
+fn a_value_that_looks_like_an_option_is_no_way_around() {
+    let rig = Rig::start("");
+    let mut admin = begin(&rig);
+    assert_eq!(admin.ask("xgroup create b:x streams 0"), "+OK|");
+    assert_eq!(admin.ask("acl setuser eve on >pw ~a:* ~asc ~storedist ~streams ~s &* +@all"), "+OK|");
+    let mut eve = log_in(&rig, "eve");
+    for command in [
+        "sort a:l store b:9 by store asc",
+        "sort a:l store store asc",
+        "sort a:l store a:9 store b:9 by store asc",
+        "georadius a:g 1 1 1 km store a:x storedist b:9",
+        "georadius a:g 1 1 1 km storedist a:x store b:9",
+        "georadiusbymember a:g x 1 km storedist a:x store b:9 count 1",
+        "georadius a:g 1 1 1 km store b:9 storedist a:x",
+        "xreadgroup group streams s streams b:x >",
+        "xreadgroup group streams s noack streams b:x >",
+    ] {
+        let answer = eve.ask(command);
+        assert!(
+            answer.starts_with("-NOPERM this user has no permissions to access one of the keys"),
+            "{command}: {answer}"
+        );
+    }
+    assert_eq!(admin.ask("exists b:9 store"), ":0|");
+    assert_eq!(eve.ask("sort a:l store a:9 by store asc"), ":2|");
+    assert_eq!(eve.ask("georadius a:g 1 1 1 km store a:x storedist a:y"), ":1|");
+    assert_eq!(admin.ask("exists a:9 a:x a:y"), ":2|");
+}
+
+/// Waits until so many clients wait for keys.
+fn wait_for_blocked(admin: &mut Redis, count: usize) {
+    while !admin.ask("info clients").contains(&format!("blocked_clients:{count}|")) {}
+}
+
+/// Who waits gets nothing that it may not have when it comes.
+#[test]
+fn who_waits_may_lose_the_right_meanwhile() {
+    let rig = Rig::start("");
+    let mut admin = begin(&rig);
+    assert_eq!(admin.ask("acl setuser bob on >pw ~a:* &* +@all"), "+OK|");
+    let mut bob = log_in(&rig, "bob");
+    bob.send(&[b"blpop", b"a:w", b"0"]);
+    wait_for_blocked(&mut admin, 1);
+    assert_eq!(admin.ask("acl setuser bob -blpop"), "+OK|");
+    assert_eq!(admin.ask("rpush a:w 1"), ":1|");
+    let refused = String::from_utf8(bob.answer()).unwrap();
+    assert_eq!(refused, "-NOPERM this user has no permissions to run the 'blpop' command\r\n");
+    bob.send(&[b"xread", b"block", b"0", b"streams", b"a:x", b"$"]);
+    wait_for_blocked(&mut admin, 1);
+    assert_eq!(admin.ask("acl setuser bob resetkeys ~c:*"), "+OK|");
+    assert!(String::from_utf8(bob.answer()).unwrap().starts_with("-NOPERM this user has no permissions to access"));
+    // A pause is a wait, too.
+    assert_eq!(admin.ask("acl setuser bob ~a:*"), "+OK|");
+    assert_eq!(admin.ask("client pause 1000000 write"), "+OK|");
+    bob.send(&[b"set", b"a:1", b"x"]);
+    wait_for_blocked(&mut admin, 1);
+    assert_eq!(admin.ask("acl setuser bob -set"), "+OK|");
+    assert_eq!(admin.ask("client unpause"), "+OK|");
+    assert!(String::from_utf8(bob.answer()).unwrap().ends_with("run the 'set' command\r\n"));
+    // Who is dropped waits no longer, and takes nothing.
+    assert_eq!(admin.ask("acl setuser bob +blpop"), "+OK|");
+    assert_eq!(admin.ask("del a:w"), ":1|");
+    bob.send(&[b"blpop", b"a:w", b"0"]);
+    wait_for_blocked(&mut admin, 1);
+    assert_eq!(admin.ask("acl deluser bob"), ":1|");
+    let answer = String::from_utf8(bob.answer()).unwrap();
+    assert!(answer.is_empty() || answer == "*-1\r\n", "{answer}");
+    assert!(bob.answer().is_empty());
+    // Users without rules, and those whom another door takes something from, are no exception.
+    let make = "box.session.su('admin') box.schema.user.create('plain', {password = 'pw'})
+                for _, name in ipairs{'redis', 'redis_lists'} do box.schema.user.grant('plain', 'read,write', 'space', name) end return 'made'";
+    assert_eq!(value(&mut rig.server.connect(), make), "made");
+    let mut plain = log_in(&rig, "plain");
+    plain.send(&[b"blpop", b"a:w", b"0"]);
+    assert_eq!(admin.ask("acl setuser cat on >pw ~a:* &* +@all"), "+OK|");
+    let mut cat = log_in(&rig, "cat");
+    cat.send(&[b"blpop", b"a:w", b"0"]);
+    wait_for_blocked(&mut admin, 2);
+    let take = "box.session.su('admin') box.schema.user.revoke('plain', 'read,write', 'space', 'redis')
+                box.schema.user.revoke('cat', 'execute', 'role', 'redis_acl') return 'taken'";
+    assert_eq!(value(&mut rig.server.connect(), take), "taken");
+    assert_eq!(admin.ask("rpush a:w 1"), ":1|");
+    for client in [&mut plain, &mut cat] {
+        assert!(String::from_utf8(client.answer()).unwrap().starts_with("-NOPERM"));
+    }
+    assert_eq!(admin.ask("lrange a:w 0 -1"), "*1|$1|1|");
+}
+
+/// What another door does to users and their rules holds for the next command.
+#[test]
+fn rules_are_looked_after_whichever_door_changes_them() {
+    let rig = Rig::start("");
+    let mut admin = begin(&rig);
+    let mut client = rig.server.connect();
+    let mut lua = |text: &str| {
+        let text = format!(
+            "box.session.su('admin') local users, rules = box.space._user.index.name, box.space.redis_acl {text} return 'done'"
+        );
+        assert_eq!(value(&mut client, &text), "done");
+    };
+    assert_eq!(admin.ask("acl setuser bob on >pw ~a:* &* +get +publish"), "+OK|");
+    let mut bob = log_in(&rig, "bob");
+    assert_eq!(bob.ask("get a:1"), "$3|own|");
+    lua("rules:update(users:get('bob').id, {{'=', 2, '~b:* -@all +get'}})");
+    assert!(bob.ask("get a:1").starts_with("-NOPERM") && bob.ask("get b:1") == "$6|secret|");
+    // What cannot be read allows nothing, and is shown as what it is.
+    for text in [
+        "'~* &* +@all +nothing'",
+        "'~* +@all ( '",
+        "'\\0\\1'",
+        "''",
+        "('( a'):rep(100000)",
+        "('~* '):rep(30000) .. '+@all'",
+    ] {
+        lua(&format!("rules:replace{{users:get('bob').id, {text}}}"));
+        assert!(bob.ask("get b:1").ends_with("run the 'get' command|"), "{text}");
+        assert!(admin.ask("acl getuser bob").contains("|$8|commands|$5|-@all|$4|keys|$0||"), "{text}");
+    }
+    lua(
+        "rules:format({}) rules:replace{users:get('bob').id} rules:replace{4000000000000, {1, 2}} rules:replace{0, {}}",
+    );
+    assert!(bob.ask("get b:1").ends_with("run the 'get' command|"));
+    lua("rules:replace{users:get('bob').id, '~* +@all'}");
+    assert_eq!(bob.ask("get b:1"), "$6|secret|");
+    lua("rules:truncate()");
+    assert!(bob.ask("get b:1").ends_with("run the 'get' command|"));
+    // Rights on the spaces are no rules: who has the role has none but those that stand there.
+    lua("box.schema.user.grant('bob', 'read', 'space', 'redis')");
+    assert!(bob.ask("get b:1").ends_with("run the 'get' command|"));
+    assert!(admin.ask("acl getuser bob").contains("|$8|commands|$5|-@all|"));
+    assert_eq!(admin.ask("acl setuser bob +get ~a:*"), "+OK|");
+    assert!(bob.ask("get a:1") == "$3|own|" && bob.ask("get b:1").starts_with("-NOPERM"));
+    // Who is dropped is gone, also for what no space is needed for, and whoever has the number now.
+    assert_eq!(admin.ask("acl setuser bob &* +publish"), "+OK|");
+    let mut other = log_in(&rig, "bob");
+    assert_eq!(bob.ask("publish x y"), ":0|");
+    lua("box.schema.user.drop('bob')");
+    assert!(bob.ask("publish x y").starts_with("-NOPERM") && bob.answer().is_empty());
+    assert_eq!(admin.ask("acl setuser eve on >pw ~* &* +@all -flushall"), "+OK|");
+    assert!(other.answer().is_empty(), "another user has the number");
+    // Without the space nobody has more than before.
+    let mut eve = log_in(&rig, "eve");
+    lua("rules:drop()");
+    assert!(eve.ask("get a:1").ends_with("run the 'get' command|") && eve.ask("ping").starts_with("-NOPERM"));
+    assert!(
+        admin
+            .ask("acl setuser eve +get")
+            .contains("the space 'redis_acl' is gone: it is made when the server begins to listen")
+    );
+}
+
+#[test]
+fn who_may_do_everything_may_use_every_database() {
+    let rig = Rig::start("");
+    let mut admin = begin(&rig);
+    assert_eq!(admin.ask("acl setuser full on >pw ~* &* +@all"), "+OK|");
+    assert_eq!(admin.ask("acl setuser sees on >pw ~* &* +@all -@write"), "+OK|");
+    let (mut full, mut sees) = (log_in(&rig, "full"), log_in(&rig, "sees"));
+    assert_eq!(full.ask("select 3"), "+OK|");
+    assert_eq!(full.ask("set x 1"), "+OK|");
+    assert_eq!(sees.ask("select 3"), "+OK|");
+    assert_eq!(sees.ask("get x"), "$1|1|");
+    // By other doors, too, and nobody else.
+    let may = |user: &str, privilege: &str| {
+        value(
+            &mut rig.server.connect(),
+            &format!(
+                "box.session.su('{user}') return tostring(pcall(box.space.redis_3.{privilege}, box.space.redis_3, {{'y', 'z'}}))"
+            ),
+        )
+    };
+    assert!(may("full", "replace").starts_with("true") && may("sees", "replace").starts_with("false"));
+    // `reader` has the right on everything.
+    assert_eq!(admin.ask("acl setuser few on >pw ~a +get"), "+OK|");
+    assert!(may("few", "replace").starts_with("false"));
+}
+
+#[test]
+fn what_costs_much_or_is_half_done_is_bounded() {
+    let rig = Rig::start("");
+    let mut admin = begin(&rig);
+    // Rules that are too long are not read.
+    let mut open = vec![b"acl".as_slice(), b"setuser", b"slow", b"("];
+    open.resize(200_000, b"a");
+    admin.send(&open);
+    assert!(String::from_utf8(admin.answer()).unwrap().contains("at most 65536 bytes"));
+    assert_eq!(admin.ask("acl setuser bob on >pw %R~* %W~* ~a:* &* +@all"), "+OK|");
+    let mut bob = log_in(&rig, "bob");
+    assert_eq!(bob.ask("get b:1"), "$6|secret|");
+    admin.send(&[b"acl", b"setuser", b"\xff\xfe"]);
+    assert_eq!(admin.answer(), b"-ERR the name of a user is a text in UTF-8\r\n");
+    // Names of those who do not come in are cut.
+    let mut stranger = rig.redis();
+    assert!(stranger.ask(&format!("auth {} x", "u".repeat(1 << 20))).starts_with("-WRONGPASS"));
+    assert!(admin.ask("acl log 1").contains(&format!("|$8|username|$1024|{}|", "u".repeat(1024))));
+    // A login within a transaction is refused, and the transaction with it.
+    assert_eq!(stranger.ask("multi"), "+OK|");
+    assert!(stranger.ask("auth bob pw").starts_with("-ERR Command not allowed inside a transaction"));
+    assert_eq!(stranger.ask("set a:9 x"), "+QUEUED|");
+    assert!(stranger.ask("exec").starts_with("-EXECABORT"));
+    // Of several users those who can be dropped are gone at once.
+    let mut listener = log_in(&rig, "bob");
+    assert!(listener.ask("subscribe x").starts_with("*3|"));
+    assert!(admin.ask("acl deluser bob admin").starts_with("-ERR Failed to drop user or role 'admin'"));
+    assert!(bob.answer().is_empty() && listener.answer().is_empty());
+    assert!(admin.ask("acl deluser redis").starts_with("-ERR Failed to drop user or role 'redis'"));
+    // Modules are a part of rules that programs come with.
+    assert_eq!(admin.ask("acl setuser app on >pw ~* &* +@all -module -@dangerous"), "+OK|");
+    assert_eq!(admin.ask("module list"), "*0|");
+    assert!(log_in(&rig, "app").ask("module list").starts_with("-NOPERM"));
+}
+
+/// Clients that are told a password and no name say `default`, or nothing: they mean the user that the listener names.
+#[test]
+fn who_gives_a_password_only_is_the_listeners_user() {
+    let rig = Rig::start_for("boss@", "?auth=required");
+    let mut client = rig.redis();
+    assert_eq!(client.ask("get a"), "-NOAUTH Authentication required.|");
+    assert!(client.ask("hello 3 auth default wrong").starts_with("-WRONGPASS"));
+    assert!(client.ask("hello 3 auth default b").starts_with("%7|"));
+    assert_eq!(client.ask("acl whoami"), "$4|boss|");
+    for login in ["auth b", "auth default b"] {
+        let mut client = rig.redis();
+        assert_eq!(client.ask(login), "+OK|");
+        assert_eq!(client.ask("acl whoami"), "$4|boss|");
+    }
+    // Unless somebody is called so.
+    assert_eq!(client.ask("auth admin b"), "+OK|");
+    assert_eq!(client.ask("acl setuser default on >own +acl|whoami"), "+OK|");
+    let mut client = rig.redis();
+    assert!(client.ask("auth default b").starts_with("-WRONGPASS"));
+    assert_eq!(client.ask("auth default own"), "+OK|");
+    assert!(client.ask("acl whoami") == "$7|default|" && client.ask("get a").starts_with("-NOPERM"));
+    assert!(Rig::start("").redis().ask("hello 3 auth default b").starts_with("-WRONGPASS"));
 }

@@ -106,6 +106,8 @@ fn a_function_that_runs_long_is_shown_and_killed() {
     let mut reader = rig.redis();
     assert_eq!(reader.ask("auth reader secret"), "+OK|");
     assert!(reader.ask("function kill").starts_with("-NOPERM"));
+    let stats = reader.ask("function stats");
+    assert!(stats.contains("|$4|name|$1|f|$7|command|*0|"), "arguments are not everybody's: {stats}");
     assert_eq!(other.ask("function kill"), "+OK|");
     assert!(long.answer().starts_with(b"-ERR Script killed by user"));
     assert!(other.ask("function stats").starts_with("*4|$14|running_script|$-1|"));

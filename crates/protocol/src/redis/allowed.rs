@@ -30,8 +30,8 @@ pub(super) const RULES: &str = "redis_acl";
 /// The door's own user.
 pub(super) const OWN_USER: &str = "redis";
 
-/// Of users and grants, of the schema, and the last write to the space of rules.
-type Version = (u64, u64, Position);
+/// Of users and grants, and of the space of rules: the last write to it, and its rows, which are gone without one when it is truncated.
+type Version = (u64, Position, u64);
 
 /// Rules of a user, and the text that gives them.
 #[derive(Default)]
@@ -50,8 +50,9 @@ pub(super) struct Allowed {
 
 fn version_now(shared: &Shared, database: &Database) -> Version {
     let spaces = shared.spaces(database);
-    let written = spaces.rules.as_ref().map_or(Position::default(), |space| space.last_write.get());
-    (database.catalog.access_version(), database.catalog.schema_version(), written)
+    let (written, rows) =
+        spaces.rules.as_ref().map_or_else(Default::default, |space| (space.last_write.get(), space.rows.len()));
+    (database.catalog.access_version(), written, rows)
 }
 
 /// Reads the rules of all users. What cannot be read allows nothing: those who have the role have rules, whatever there is of them.

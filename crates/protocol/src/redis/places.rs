@@ -66,7 +66,7 @@ pub(super) fn key_places(spec: &Spec, args: &[&[u8]]) -> Vec<usize> {
     };
     match spec.name {
         // Of several the last one counts.
-        "sort" => return std::iter::once(1).chain(stored(2, OF_SORT).last()).collect(),
+        "sort" => return std::iter::once(1).chain(stored(2, OF_SORT).next_back()).collect(),
         // So it is here, but Redis looks at others, too.
         "georadius" => return std::iter::once(1).chain(stored(6, OF_GEORADIUS)).collect(),
         "georadiusbymember" => return std::iter::once(1).chain(stored(5, OF_GEORADIUS)).collect(),

@@ -612,7 +612,7 @@ mod tests {
         let all_by_pattern = rules("+get %R~* %W~* ~a:*");
         assert_eq!(Rules::of_text(&all_by_pattern.text()), all_by_pattern);
         assert_eq!(all_by_pattern.shown()[0].keys, b"~* ~a:*");
-        assert_eq!(Rules::of_text(&[b"+@all ~*".as_slice(), &[b' '; RULE_BYTES_MAX]].concat()), Rules::default());
+        assert_eq!(Rules::of_text(&[b"+@all ~*".as_slice(), &vec![b' '; RULE_BYTES_MAX]].concat()), Rules::default());
     }
 
     #[test]
