@@ -6,6 +6,7 @@ use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::mysql::assign::Choices;
 use crate::table::{Index, Table};
 use crate::types::{Base, Type};
 use crate::value::Value;
@@ -72,7 +73,7 @@ impl Ddl<'_> {
             // What a column holds that may not be null and of which nothing is said.
             Dialect::Mysql if !column.is_nullable && !keys.is_generated => {
                 // Of words the first one.
-                let choices = crate::mysql::assign::Choices::of(&column.declared);
+                let choices = Choices::of(&column.declared);
                 let value =
                     choices.map_or_else(|| crate::mysql::assign::implicit(column.ty), |choices| choices.first());
                 Some(crate::cast::display(self.dialect, &value)).map(|text| format!("'{}'", text.replace('\'', "''")))
@@ -177,7 +178,7 @@ impl Ddl<'_> {
         column.is_nullable &= !is_key;
         let quoted = format!("`{}`", before.replace('`', "``"));
         let known = &table.columns[at];
-        let choices = known.raw_declared.as_deref().and_then(crate::mysql::assign::Choices::of);
+        let choices = known.raw_declared.as_deref().and_then(Choices::of);
         let text = match choices.filter(|choices| column.ty.is_number() && !choices.is_set()) {
             // The number of the word among those that the column allowed.
             Some(choices) => {
@@ -186,6 +187,8 @@ impl Ddl<'_> {
                 format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
             }
             None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
+            // The word whose number is nearest.
+            None if known.ty.is_number() && Choices::of(&column.declared).is_some() => format!("ROUND({quoted})"),
             None if known.ty.base == Base::Date && column.ty.base == Base::Text => format!("CAST({quoted} AS CHAR)"),
             None => quoted,
         };

@@ -97,26 +97,37 @@ impl Choices {
     /// The value as it is kept. None: it is not allowed.
     fn find(&self, value: &Value) -> Option<Value> {
         if let Some(number) = value.as_integer() {
-            return match self.is_set {
-                false => usize::try_from(number).ok()?.checked_sub(1).and_then(|at| self.words.get(at)).map(text_of),
-                true => {
-                    let bits = u64::try_from(number)
-                        .ok()
-                        .filter(|bits| self.words.len() >= 64 || bits >> self.words.len() == 0)?;
-                    let words = self.words.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
-                    Some(Value::text(words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(",")))
-                }
-            };
+            return self.numbered(number);
+        }
+        // Parts of a number are cut.
+        if let (Value::Double(_) | Value::Decimal(_), Some(number)) = (value, value.as_double()) {
+            return self.numbered(number.trunc() as i128);
         }
         let text = value.as_text()?;
+        // What is no word may be the number of one.
+        let numbered = || text.parse::<i128>().ok().and_then(|number| self.numbered(number));
         if !self.is_set {
-            return self.one(text).map(text_of);
+            return self.one(text).map(text_of).or_else(numbered);
         }
         let wanted: Option<Vec<&String>> =
             text.split(',').filter(|word| !word.is_empty()).map(|word| self.one(word)).collect();
-        let wanted = wanted?;
+        let Some(wanted) = wanted else { return numbered() };
         let words = self.words.iter().filter(|word| wanted.contains(word));
         Some(Value::text(words.map(String::as_str).collect::<Vec<_>>().join(",")))
+    }
+
+    /// The word of a number, or those whose bits a number has. None: it is that of none.
+    fn numbered(&self, number: i128) -> Option<Value> {
+        match self.is_set {
+            false => usize::try_from(number).ok()?.checked_sub(1).and_then(|at| self.words.get(at)).map(text_of),
+            true => {
+                let bits = u64::try_from(number)
+                    .ok()
+                    .filter(|bits| self.words.len() >= 64 || bits >> self.words.len() == 0)?;
+                let words = self.words.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+                Some(Value::text(words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(",")))
+            }
+        }
     }
 }
 
@@ -326,10 +337,16 @@ mod tests {
             (found(Value::Int(3)).as_deref(), found(Value::Int(4)), found(Value::text("x"))),
             (Some("d"), None, None)
         );
+        assert_eq!(
+            (found(Value::text("3")).as_deref(), found(Value::Double(2.9)).as_deref()),
+            (Some("d"), Some("b'c"))
+        );
+        assert_eq!((found(Value::text("1.5")), found(Value::Double(0.9)), found(Value::text("4"))), (None, None, None));
         let choices = Choices::of("SET('a','b','c')").unwrap();
         let found = |value: Value| choices.find(&value).and_then(|value| value.as_text().map(str::to_string));
         assert_eq!((found(Value::text("c,a")).as_deref(), found(Value::Int(6)).as_deref()), (Some("a,c"), Some("b,c")));
         assert_eq!((found(Value::text("")).as_deref(), found(Value::Int(8))), (Some(""), None));
+        assert_eq!((found(Value::text("5")).as_deref(), found(Value::text("9"))), (Some("a,c"), None));
         assert!(Choices::of("VARCHAR(5)").is_none() && Choices::of("INT").is_none());
     }
 }
