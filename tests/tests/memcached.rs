@@ -724,7 +724,7 @@ fn what_leaves_for_others_is_told_to_who_watches() {
     for _ in 0..evicted {
         let told = line(&mut watcher);
         assert!(told.contains(" type=eviction key=key%23") && told.contains(" fetch=no ttl="), "{told}");
-        assert!(told.ends_with(" clsid=1 size=10000\n"), "{told}");
+        assert!(told.ends_with(" clsid=22 size=10000\n"), "{told}");
     }
     // Nobody else is told, and nobody is once the watcher is gone.
     drop(watcher);
@@ -805,4 +805,100 @@ fn a_listener_says_what_is_wrong_with_it() {
         let text = reply.error.map(|(_, text)| text).unwrap_or_default();
         assert!(text.contains(words), "{query}: {text}");
     }
+}
+
+#[test]
+fn items_are_told_by_the_classes_of_their_sizes() {
+    let mut rig = start("?memory=16m");
+    let mut talk = Talk::to(&mut rig);
+    assert_eq!(talk.ask("stats items\r\n"), "END\r\n");
+    assert!(talk.ask("stats slabs\r\n").starts_with("STAT active_slabs 0\r\nSTAT total_malloced "));
+    // More than one slice of a walk, over two classes, beside one item of the largest.
+    for number in 0..3000 {
+        talk.send(format!("set small{number} 0 0 10 noreply\r\n0123456789\r\n"));
+    }
+    let value = "v".repeat(66_560);
+    for number in 0..13 {
+        talk.ask(format!("set k{number:02} 7 {} 66560\r\n{value}\r\n", if number == 12 { 1 } else { 0 }));
+    }
+    talk.ask(set("huge", &"h".repeat(900_000)));
+    await_that(|| talk.ask("get k12\r\n") == "END\r\n");
+    await_that(|| stat(&talk.ask("stats items\r\n"), "items:31:crawler_reclaimed") == 1);
+    let items = talk.ask("stats items\r\n");
+    // 48 bytes and 8 of a cas, the key and its end, 4 of flags, the value and its end.
+    let bytes = |key: u64, flags: u64, length: u64| 57 + key + flags + length + 2;
+    for (name, value) in [
+        ("items:1:number", 3000),
+        (
+            "items:1:mem_requested",
+            10 * bytes(6, 0, 10) + 90 * bytes(7, 0, 10) + 900 * bytes(8, 0, 10) + 2000 * bytes(9, 0, 10),
+        ),
+        ("items:1:reclaimed", 0),
+        ("items:31:number", 12),
+        ("items:31:mem_requested", 12 * bytes(3, 4, 66_560)),
+        ("items:31:reclaimed", 1),
+        ("items:31:evicted", 0),
+        ("items:39:number", 1),
+    ] {
+        assert_eq!(stat(&items, name), value, "{name} in {items}");
+    }
+    let slabs = talk.ask("stats slabs\r\n");
+    for (name, value) in [
+        ("1:chunk_size", 96),
+        ("1:chunks_per_page", 10_922),
+        ("1:used_chunks", 3000),
+        ("1:total_pages", 1),
+        ("1:free_chunks", 7922),
+        ("31:total_chunks", 12),
+        ("31:free_chunks", 0),
+        ("39:used_chunks", 2),
+        ("active_slabs", 3),
+    ] {
+        assert_eq!(stat(&slabs, name), value, "{name} in {slabs}");
+    }
+    assert!(stat(&slabs, "total_malloced") >= 2 << 20, "{slabs}");
+    let count = |dump: String| dump.lines().filter(|line| line.starts_with("key=")).count();
+    for (classes, number) in [("1", 3000), ("31,39", 13), ("2", 0), ("63", 0), ("1,31", 3012), ("all", 3013)] {
+        let dump = talk.ask(format!("lru_crawler metadump {classes}\r\n"));
+        assert_eq!(count(dump), number, "{classes}");
+    }
+    for wrong in ["0", "64", "1,", "x", "-1", "1,99999999999"] {
+        assert_eq!(talk.ask(format!("lru_crawler metadump {wrong}\r\n")), "BADCLASS invalid class id\r\n");
+    }
+    assert!(talk.ask("me huge\r\n").contains(" cls=39 size=900063\r\n"));
+    // What leaves for others is told by classes, too; and what finds no room.
+    (0..400).for_each(|number| _ = talk.ask(format!("set more{number:03} 0 900 66560\r\n{value}\r\n")));
+    let (items, stats) = (talk.ask("stats items\r\n"), talk.ask("stats\r\n"));
+    let evicted = |class: u64| {
+        let name = format!("items:{class}:evicted");
+        if items.contains(&format!("STAT {name} ")) { stat(&items, &name) } else { 0 }
+    };
+    assert!(evicted(31) > 0 && evicted(1) + evicted(31) <= stat(&stats, "evictions"), "{items}");
+    assert!((1..=evicted(31)).contains(&stat(&items, "items:31:evicted_nonzero")), "{items}");
+    assert_eq!(talk.ask("stats reset\r\n"), "RESET\r\n");
+    assert_eq!(stat(&talk.ask("stats items\r\n"), "items:31:evicted"), 0);
+    rig.restart(&["--listen", &listener("?memory=3m&eviction=none")]);
+    let mut talk = Talk::to(&mut rig);
+    let refused = (0..60).filter(|number| talk.ask(set(&format!("new{number}"), &value)) != "STORED\r\n").count();
+    assert!(refused > 0);
+    assert_eq!(stat(&talk.ask("stats items\r\n"), "items:31:outofmemory"), refused as u64);
+    // The binary protocol asks for the same.
+    let mut stream = TcpStream::connect(address(&mut rig)).unwrap();
+    stream.write_all(&packet(0x10, b"slabs", &[], &[])).unwrap();
+    let mut names = Vec::new();
+    while let (0, body) = receive(&mut stream)
+        && !body.is_empty()
+    {
+        names.push(String::from_utf8(body).unwrap());
+    }
+    assert!(names.iter().any(|name| name == "31:chunk_size82792"), "{names:?}");
+}
+
+#[test]
+fn classes_on_disk_are_one() {
+    let mut rig = start("?engine=vinyl");
+    let mut talk = Talk::to(&mut rig);
+    talk.ask(set("a", "x") + &set("b", &"y".repeat(5000)));
+    assert_eq!(stat(&talk.ask("stats items\r\n"), "items:1:number"), 2);
+    assert_eq!(stat(&talk.ask("stats slabs\r\n"), "1:used_chunks"), 2);
 }

@@ -13,7 +13,7 @@ use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::expiry::Expiry;
-use crate::hooks::{Expressions, Procedures, RowWatcher, Scripts};
+use crate::hooks::{Expressions, Leaving, LeavingWatcher, Procedures, RowWatcher, Scripts};
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
 use crate::locks::Locks;
@@ -130,9 +130,10 @@ pub struct Database {
     scripts: RefCell<Option<Rc<dyn Scripts>>>,
     expressions: RefCell<Option<Rc<dyn Expressions>>>,
     /// Who is told of rows that are written.
-    /// By the names of those who have set them.
-    row_watchers: RefCell<Vec<(String, Rc<dyn RowWatcher>)>>,
+    row_watcher: RefCell<Option<Rc<dyn RowWatcher>>>,
     pub(crate) has_row_watcher: Cell<bool>,
+    /// By the names of those who have set them.
+    leaving_watchers: RefCell<Vec<(String, Rc<dyn LeavingWatcher>)>>,
     /// The row that is being removed has to make room.
     pub(crate) is_evicting: Cell<bool>,
     pub(crate) checkpoint: RefCell<CheckpointState>,
@@ -190,8 +191,9 @@ impl Database {
             hooks: RefCell::default(),
             scripts: RefCell::default(),
             expressions: RefCell::default(),
-            row_watchers: RefCell::default(),
+            row_watcher: RefCell::default(),
             has_row_watcher: Cell::default(),
+            leaving_watchers: RefCell::default(),
             is_evicting: Cell::default(),
             checkpoint: RefCell::default(),
             start,
@@ -227,23 +229,32 @@ impl Database {
         self.limits.follow(&self.config.borrow());
     }
 
-    /// Has somebody told of all rows that are written from now on, or no longer. `owner`: whoever has one watcher at most.
-    pub fn watch_rows(&self, owner: &str, watcher: Option<Rc<dyn RowWatcher>>) {
-        let mut watchers = self.row_watchers.borrow_mut();
+    /// Has somebody told of all rows that are written from now on, or nobody.
+    pub fn watch_rows(&self, watcher: Option<Rc<dyn RowWatcher>>) {
+        self.has_row_watcher.set(watcher.is_some());
+        *self.row_watcher.borrow_mut() = watcher;
+    }
+
+    /// Has somebody told of rows that leave by themselves. `owner`: has one watcher at most.
+    pub fn watch_leaving(&self, owner: &str, watcher: Rc<dyn LeavingWatcher>) {
+        let mut watchers = self.leaving_watchers.borrow_mut();
         watchers.retain(|(name, _)| name != owner);
-        watchers.extend(watcher.map(|watcher| (owner.to_string(), watcher)));
-        self.has_row_watcher.set(!watchers.is_empty());
+        watchers.push((owner.to_string(), watcher));
+    }
+
+    pub(crate) fn tell_leaving(&self, context: &Context, space: &Space, row: &Tuple, why: Leaving) {
+        let watcher = |at: usize| self.leaving_watchers.borrow().get(at).map(|(_, watcher)| Rc::clone(watcher));
+        for watcher in (0..).map_while(watcher) {
+            watcher.left(&context.session, space, row.data(), why);
+        }
     }
 
     #[cold]
     pub(crate) fn tell_row_watcher(&self, context: &Context, statement: &Statement, seen: Position) {
-        let watcher = |at: usize| self.row_watchers.borrow().get(at).map(|(_, watcher)| Rc::clone(watcher));
+        let Some(watcher) = self.row_watcher.borrow().clone() else { return };
         let (old, new) = (&statement.change.old, &statement.change.new);
         let rows = (old.as_ref().map(Tuple::data), new.as_ref().map(Tuple::data));
-        let was_evicted = self.is_evicting.get();
-        for watcher in (0..).map_while(watcher) {
-            watcher.written(&context.session, &statement.space, rows, seen, was_evicted);
-        }
+        watcher.written(&context.session, &statement.space, rows, seen, self.is_evicting.get());
     }
 
     /// Fills the hook through which scripts of other protocols are run.

@@ -12,6 +12,7 @@
 use crate::catalog::{MemoryLimit, Space};
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::Leaving;
 use crate::session::{Context, SessionKind};
 use crate::statement::Operation;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -242,6 +243,7 @@ impl Database {
             self.is_evicting.set(false);
             if removed?.is_some() {
                 freed += bytes_of(row.size());
+                self.tell_leaving(context, space, &row, Leaving::Evicted);
                 evictor.count(|counts| {
                     counts.evicted += 1;
                     counts.evicted_bytes += bytes_of(row.size());

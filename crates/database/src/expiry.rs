@@ -13,6 +13,7 @@
 use crate::catalog::{Space, Ttl};
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::Leaving;
 use crate::session::{Context, SessionKind};
 use crate::statement::Operation;
 use crate::statistics::increment;
@@ -206,7 +207,7 @@ impl Database {
             // Each round removes a row, or is the last one.
             if space_id != space.id
                 || self.shows(context, space, row.data())
-                || !self.remove_expired(context, space, &row)?
+                || !self.remove_expired(context, space, &row, Leaving::Expired)?
             {
                 return Err(error);
             }
@@ -220,23 +221,32 @@ impl Database {
     /// Removes the row with the primary key of `row` if it has expired. True if it has.
     ///
     /// Errors: those of a delete.
-    fn remove_expired(&self, context: &Context, space: &Rc<Space>, row: &Tuple) -> Result<bool> {
+    fn remove_expired(&self, context: &Context, space: &Rc<Space>, row: &Tuple, why: Leaving) -> Result<bool> {
         let mut key = Vec::new();
         match space.index_def(IndexId::PRIMARY) {
             Some(primary) => primary.key_def.extract_key(row.data(), &mut key),
             None => return Ok(false),
         }
-        self.expire_row(context, space, &key)
+        self.expire(context, space, &key, why)
     }
 
     /// Removes the row with a primary key if it has expired and is still there. True if it was.
     ///
     /// Errors: those of a delete.
     pub fn expire_row(&self, context: &Context, space: &Rc<Space>, key: &[u8]) -> Result<bool> {
+        self.expire(context, space, key, Leaving::Expired)
+    }
+
+    fn expire(&self, context: &Context, space: &Rc<Space>, key: &[u8], why: Leaving) -> Result<bool> {
         let removed = self.execute_as_it_is(context, space, Operation::Expire { key })?;
         if let Some((removed, ttl)) = removed.as_ref().zip(space.ttl()) {
             increment(&self.expiry.removed);
-            self.expiry.removed_by_space.borrow_mut().entry(space.id).or_default().removed += 1;
+            let mut by_space = self.expiry.removed_by_space.borrow_mut();
+            let counts = by_space.entry(space.id).or_default();
+            counts.removed += 1;
+            counts.swept += u64::from(why == Leaving::Swept);
+            drop(by_space);
+            self.tell_leaving(context, space, removed, why);
             let late_ms =
                 ttl.expires_at_ms(removed.data()).map_or(0, |at_ms| self.now_ms().saturating_sub(at_ms.max(0) as u64));
             self.expiry.late_ms.set(late_ms);
@@ -439,8 +449,8 @@ impl Sweep {
                 Some(at_ms) if i128::from(at_ms) <= i128::from(now_ms) => {
                     // Who has it locked may wait for long.
                     let is_locked = database.locks.are_any() && database.is_locked(space, &row);
-                    if !is_locked && database.remove_expired(remover, space, &row)? {
-                        database.expiry.removed_by_space.borrow_mut().entry(space.id).or_default().swept += 1;
+                    if !is_locked {
+                        database.remove_expired(remover, space, &row, Leaving::Swept)?;
                     }
                 }
                 Some(_) if index.is_by_field => return Ok(false),

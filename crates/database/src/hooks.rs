@@ -183,6 +183,23 @@ pub trait RowWatcher {
     );
 }
 
+/// Why a row has left that nobody has deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It had expired, and was in the way of a write.
+    Expired,
+    /// It had expired, and was found in the background.
+    Swept,
+    /// Another one needed its room.
+    Evicted,
+}
+
+/// Somebody who is told of rows that leave by themselves: behind the log, and before it is durable.
+pub trait LeavingWatcher {
+    /// A row has left; in the session of whose work that was a part. Must not wait, and must not write.
+    fn left(&self, session: &Session, space: &Space, row: &[u8], why: Leaving);
+}
+
 /// What happens to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEvent {

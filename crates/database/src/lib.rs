@@ -83,8 +83,8 @@ pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use eviction::EvictionCounts;
 pub use expiry::{ExpiredRows, ExpiryCounts, Sweeper};
 pub use hooks::{
-    Channel, Expressions, Procedures, RowCondition, RowWatcher, ScriptCall, ScriptCommands, ScriptFailure,
-    ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
+    Channel, Expressions, Leaving, LeavingWatcher, Procedures, RowCondition, RowWatcher, ScriptCall, ScriptCommands,
+    ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
 };
 pub use ledger::log_error;
 pub use locks::is_deadlock;

@@ -214,6 +214,11 @@ impl Arena {
         self.inner.used.get()
     }
 
+    /// Bytes of slabs that rows are in, and of rows that are too large for one.
+    pub fn occupied(&self) -> usize {
+        self.inner.reserved.get()
+    }
+
     /// Bytes of memory that rows are in or were in.
     pub fn reserved(&self) -> usize {
         self.inner.reserved.get() + self.inner.idle.borrow().len() * SLAB_BYTES

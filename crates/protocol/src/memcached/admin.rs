@@ -1,12 +1,13 @@
 //! Commands of those who look after a server: limits, dumps, its end, watching. Where they are about what is not here they are answered as the real
 //! server answers them, and change nothing.
 
+use super::classes::{CLASSES, class_of};
 use super::layout::Item;
 use super::numbers::{read_i32, read_u32};
 use super::onlookers::{CONNECTIONS, DELETIONS, EVICTIONS, FETCHERS, MUTATIONS, push_escaped};
 use super::store::Work;
 use super::text::{BAD_FORMAT, Words, item_size};
-use super::{Cache, State, evictions, wait_for_room};
+use super::{Cache, State, survey, wait_for_room};
 use crate::connection::Connection;
 use crate::setup::set_up;
 use database::{Database, Error, Key, Privileges, Result, ScanRequest};
@@ -155,9 +156,7 @@ fn watch(door: &Rc<Cache>, connection: &Rc<Connection>, words: &Words<'_>) -> Re
             _ => return say(connection, "ERROR"),
         };
     }
-    let is_let = door.onlookers.watch(connection, wants);
-    evictions::look_again(door, database);
-    match is_let {
+    match door.onlookers.watch(connection, wants) {
         true => say(connection, "OK"),
         false => say(connection, "WATCHER_TOO_MANY log watcher limit reached"),
     }
@@ -183,14 +182,14 @@ fn shut_down(door: &Rc<Cache>, connection: &Rc<Connection>, state: &State, words
     Ok(())
 }
 
-/// Where a dump goes on.
-enum Place {
+/// Where a walk over the items goes on.
+pub(super) enum Place {
     Hash(u64),
     Behind(Vec<u8>),
 }
 
 /// Some rows from a place on, and the place behind them.
-fn some_rows(work: &Work<'_>, place: &Place) -> Result<(Vec<Tuple>, Option<Place>)> {
+pub(super) fn some_rows(work: &Work<'_>, place: &Place) -> Result<(Vec<Tuple>, Option<Place>)> {
     let (database, context, space) = (work.database, work.context, &work.bound.space);
     let mut rows = Vec::new();
     if let Place::Hash(from) = place
@@ -219,36 +218,38 @@ fn push_meta(out: &mut Vec<u8>, work: &Work<'_>, key: &[u8], item: &Item<'_>) {
     let size = item_size(key, item.flags, item.value.len());
     let (asked, is_read) = work.door.recent.look(key).unwrap_or((work.now(), false));
     let fetch = if is_read { "yes" } else { "no" };
-    let words = format!(" exp={expires} la={asked} cas={} fetch={fetch} cls=1 size={size}\n", item.cas);
+    let words =
+        format!(" exp={expires} la={asked} cas={} fetch={fetch} cls={} size={size}\n", item.cas, class_of(size));
     out.extend_from_slice(words.as_bytes());
 }
 
 /// `lru_crawler metadump`: a line for each item.
 fn dump(door: &Rc<Cache>, connection: &Rc<Connection>, classes: &[u8]) -> Result<()> {
-    // All of them are of one class.
-    let is_empty = match classes {
-        b"all" | b"hash" => false,
-        list => {
-            let mut numbers = list.split(|byte| *byte == b',').map(read_u32);
-            if numbers.clone().any(|number| !number.is_some_and(|number| (1..64).contains(&number))) {
-                return say(connection, "BADCLASS invalid class id");
+    let mut wanted = [true; CLASSES + 1];
+    if !matches!(classes, b"all" | b"hash") {
+        wanted.fill(false);
+        for number in classes.split(|byte| *byte == b',').map(read_u32) {
+            match number.filter(|number| (1..64).contains(number)) {
+                Some(number) => wanted.get_mut(number as usize).into_iter().for_each(|wanted| *wanted = true),
+                None => return say(connection, "BADCLASS invalid class id"),
             }
-            !numbers.any(|number| number == Some(1))
         }
-    };
+    }
     let bound = door.bound(connection.database())?;
     let (cache, shared) = (Rc::clone(door), Rc::clone(connection));
     let subject = ((), (|(): &()| "memcached command lru_crawler metadump".to_string()) as fn(&()) -> String);
     connection.in_fiber(0, subject, move |connection, context, ()| {
         let database: &Database = connection.database();
         let work = Work { door: &cache, database, context, bound: &bound, is_in_fiber: true };
-        let mut place = (!is_empty).then_some(Place::Hash(0));
+        let mut place = wanted.contains(&true).then_some(Place::Hash(0));
         while let Some(from) = place {
             let (rows, next) = some_rows(&work, &from)?;
             let mut part = Vec::new();
             for row in &rows {
                 let layout = &bound.layout;
-                if let (Some(key), Ok(item)) = (layout.read_key(row.data()), layout.read(row.data(), true)) {
+                if let (Some(key), Ok(item)) = (layout.read_key(row.data()), layout.read(row.data(), true))
+                    && wanted[survey::class(key, &item)]
+                {
                     push_meta(&mut part, &work, key, &item);
                 }
             }

@@ -1,7 +1,9 @@
 //! Meta commands: two letters, a key, and flags of one letter that say what is done and what is answered.
 
+use super::classes::class_of;
 use super::layout::{BINARY_KEY, Item, STALE, TOKEN_SENT};
 use super::numbers::{push_u64, read_i32, read_u32, read_u64};
+use super::onlookers::Seen;
 use super::store::{Outcome, Sum, Verb, Wanted, Work};
 use super::text::{BAD_FORMAT, KEY_BYTES_MAX, Words};
 use database::Result;
@@ -323,7 +325,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
     let counters = &door.counters;
     let is_hit = matches!(result, Some(Ok(_)));
     if work.door.onlookers.is_any() {
-        let found = work.look(&key, false, |found| Ok(found.map(|(item, _)| item.value.len())))?;
+        let found = work.look(&key, false, |found| Ok(found.map(|(item, _)| Seen::of(item))))?;
         work.saw_get(&key, found);
     }
     match flags.exptime {
@@ -585,10 +587,11 @@ fn debug(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option
         let exp = if item.expires == 0 { -1 } else { item.expires.saturating_sub(now) as i64 };
         let size = super::text::item_size(&key, item.flags, item.value.len());
         let words = format!(
-            " exp={exp} la={} cas={} fetch={} cls=1 size={size}\r\n",
+            " exp={exp} la={} cas={} fetch={} cls={} size={size}\r\n",
             now.saturating_sub(asked),
             item.cas,
             if is_read { "yes" } else { "no" },
+            class_of(size),
         );
         out.extend_from_slice(words.as_bytes());
         Ok(())

@@ -14,7 +14,7 @@
 
 mod admin;
 pub(crate) mod binary;
-mod evictions;
+mod classes;
 mod flushed;
 mod frames;
 mod layout;
@@ -28,6 +28,7 @@ mod retrieve;
 mod serve;
 mod stats;
 pub(crate) mod store;
+mod survey;
 pub(crate) mod text;
 
 pub use probe::serve_bytes;
@@ -47,6 +48,7 @@ use stats::Counters;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use survey::{Survey, Watcher};
 use text::{Decoded, Found};
 use wal::Position;
 
@@ -127,11 +129,8 @@ struct Cache {
     has_limit: bool,
     /// Address of the listener, as it was said.
     address: String,
-    /// Another one for each listener.
-    number: u64,
     onlookers: Onlookers,
-    /// The database tells of rows.
-    sees_evictions: Cell<bool>,
+    survey: Survey,
     /// Connections by the numbers of their sessions.
     clients: RefCell<BTreeMap<u64, Weak<Connection>>>,
     /// Connections that say nothing for so long end; 0: they do not.
@@ -192,19 +191,18 @@ pub(crate) fn protocol() -> Protocol {
     let last_cas = Rc::new(Cell::new(0));
     let counters: Rc<Counters> = Rc::default();
     let doors: Rc<RefCell<Vec<Weak<Cache>>>> = Rc::default();
-    let made = Cell::new(0);
     Protocol {
         name: Memcached::NAME,
         clients: "any memcached client",
         has_logins: true,
         open: Box::new(move |database, terms| {
             let mut door = Cache::open(database, terms, Rc::clone(&last_cas), Rc::clone(&counters))?;
-            made.set(made.get() + 1);
-            door.number = made.get();
             door.doors = Rc::clone(&doors);
             let door = Rc::new(door);
             doors.borrow_mut().retain(|door| door.strong_count() > 0);
             doors.borrow_mut().push(Rc::downgrade(&door));
+            let watcher = Watcher { doors: Rc::clone(&doors), database: Rc::downgrade(database) };
+            database.watch_leaving(Memcached::NAME, Rc::new(watcher));
             Ok(Rc::new(Memcached(door)) as Rc<dyn AnyDoor>)
         }),
     }
@@ -243,9 +241,8 @@ impl Cache {
             is_crawling: Cell::default(),
             has_limit: false,
             address: String::new(),
-            number: 0,
             onlookers: Onlookers::default(),
-            sees_evictions: Cell::default(),
+            survey: Survey::default(),
             has_cas: true,
             backlog: None,
             requests_max: usize::MAX,
@@ -485,7 +482,6 @@ impl Door for Memcached {
     fn close(&self, connection: &Rc<Connection>, state: &State) {
         if self.0.clients.borrow_mut().remove(&connection.session().id).is_some() && self.0.onlookers.is_any() {
             self.0.onlookers.leave(connection);
-            evictions::look_again(&self.0, connection.database());
             if !connection.is_datagram() {
                 self.0.onlookers.connected(connection, Some(state.reason.get()));
             }

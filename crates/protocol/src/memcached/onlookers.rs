@@ -2,8 +2,11 @@
 //!
 //! While nobody asks for either, a request pays for one look at a flag.
 
+use super::classes::class_of;
+use super::layout::Item;
 use super::numbers::push_u64;
 use super::store::{Outcome, Verb};
+use super::text::item_size;
 use crate::connection::Connection;
 use database::Database;
 use std::cell::{Cell, RefCell};
@@ -24,6 +27,23 @@ pub(super) const MUTATIONS: u8 = 2;
 pub(super) const CONNECTIONS: u8 = 4;
 pub(super) const DELETIONS: u8 = 8;
 pub(super) const EVICTIONS: u8 = 16;
+
+/// What an item is to those who look on.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) length: usize,
+    pub(super) flags: u32,
+}
+
+impl Seen {
+    pub(super) fn of(item: &Item<'_>) -> Self {
+        Seen { length: item.value.len(), flags: item.flags }
+    }
+
+    fn class(self, key: &[u8]) -> usize {
+        class_of(item_size(key, self.flags, self.length))
+    }
+}
 
 #[derive(Default)]
 struct Counts {
@@ -73,11 +93,6 @@ impl Onlookers {
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.is_any.get()
-    }
-
-    /// True if somebody wants to know what leaves for want of room.
-    pub(super) fn wants_evictions(&self) -> bool {
-        self.watchers.borrow().iter().any(|watcher| watcher.wants & EVICTIONS != 0)
     }
 
     fn look_again(&self) {
@@ -204,7 +219,7 @@ impl Onlookers {
 
     /// An item was asked for: `found` are its bytes. `client`: the number of its session.
     #[cold]
-    pub(super) fn fetched(&self, database: &Database, client: u64, key: &[u8], found: Option<usize>) {
+    pub(super) fn fetched(&self, database: &Database, client: u64, key: &[u8], found: Option<Seen>) {
         self.count(key, |counts| {
             counts.gets += 1;
             counts.hits += u64::from(found.is_some());
@@ -213,10 +228,11 @@ impl Onlookers {
     }
 
     #[cold]
-    pub(super) fn looked(&self, database: &Database, client: u64, key: &[u8], found: Option<usize>) {
+    pub(super) fn looked(&self, database: &Database, client: u64, key: &[u8], found: Option<Seen>) {
         let status = if found.is_some() { "found" } else { "not_found" };
-        let size = found.unwrap_or(0);
-        let words = format_args!("status={status} clsid=1 cfd={client} size={size}");
+        let class = found.map_or(0, |seen| seen.class(key));
+        let size = found.map_or(0, |seen| seen.length);
+        let words = format_args!("status={status} clsid={class} cfd={client} size={size}");
         self.tell(database, client, FETCHERS, "item_get", Some(key), words);
     }
 
@@ -229,10 +245,10 @@ impl Onlookers {
         key: &[u8],
         verb: Verb,
         ttl: u64,
-        outcome: (Outcome, usize),
+        (outcome, seen): (Outcome, Seen),
     ) {
         self.count(key, |counts| counts.sets += 1);
-        let status = match outcome.0 {
+        let status = match outcome {
             Outcome::Stored(_) => "stored",
             Outcome::NotStored => "not_stored",
             Outcome::Exists => "exists",
@@ -246,23 +262,23 @@ impl Onlookers {
             Verb::Prepend => "prepend",
             Verb::Cas => "cas",
         };
-        let size = outcome.1;
-        let words = format_args!("status={status} cmd={name} ttl={ttl} clsid=1 cfd={client} size={size}");
+        let (class, size) = (seen.class(key), seen.length);
+        let words = format_args!("status={status} cmd={name} ttl={ttl} clsid={class} cfd={client} size={size}");
         self.tell(database, client, MUTATIONS, "item_store", Some(key), words);
     }
 
     /// An item was to be deleted.
     #[cold]
-    pub(super) fn deleted(&self, database: &Database, client: u64, key: &[u8], is_hit: bool) {
+    pub(super) fn deleted(&self, database: &Database, client: u64, key: &[u8], found: Option<Seen>) {
         self.count(key, |counts| counts.deletes += 1);
-        if is_hit {
+        if let Some(seen) = found {
             self.tell(
                 database,
                 client,
                 DELETIONS,
                 "deleted",
                 Some(key),
-                format_args!("cmd=delete clsid=1 cfd={client}"),
+                format_args!("cmd=delete clsid={} cfd={client}", seen.class(key)),
             );
         }
     }

@@ -3,6 +3,7 @@
 use super::VERSION;
 use super::binary::{Packet, Status, answer, be_u32, be_u64, opcode, refuse};
 use super::numbers::push_u64;
+use super::onlookers::Seen;
 use super::stats;
 use super::store::{Outcome, Sum, Verb, Wanted, Work};
 use database::Result;
@@ -40,17 +41,17 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
                     let value = if packet.command == opcode::TOUCH { &[] } else { item.value };
                     let mut bytes = Vec::new();
                     answer(&mut bytes, to, Status::Ok, item.cas, (&item.flags.to_be_bytes(), key, value));
-                    bytes
+                    (bytes, Seen::of(item))
                 })
             })?;
             let has_hit = is_hit.is_some();
             if packet.command != opcode::TOUCH {
-                work.saw_get(packet.key, is_hit.as_ref().map(Vec::len));
+                work.saw_get(packet.key, is_hit.as_ref().map(|(_, seen)| *seen));
                 if !has_hit {
                     work.note_miss(packet.key);
                 }
             }
-            made.extend_from_slice(&is_hit.unwrap_or_default());
+            made.extend_from_slice(&is_hit.map(|(bytes, _)| bytes).unwrap_or_default());
             counters.count_touches(u64::from(has_hit), u64::from(!has_hit), packet.command != opcode::TOUCH);
             match has_hit {
                 true => out.extend_from_slice(&made),
@@ -149,7 +150,7 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
                 }
                 answer(out, to, Status::Ok, 0, (&[], &[], &[]));
             }
-            words => match stats::lines(work, words) {
+            words => match stats::lines(work, words)? {
                 None => fail(out, Status::NotFound),
                 Some(lines) => {
                     for (name, value) in lines {
@@ -183,7 +184,7 @@ fn get(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<()> {
     let found = work.look(packet.key, true, |found| {
         Ok(found.map(|(item, _)| {
             answer(out, to, Status::Ok, item.cas, (&item.flags.to_be_bytes(), key, item.value));
-            item.value.len()
+            Seen::of(item)
         }))
     })?;
     work.saw_get(packet.key, found);

@@ -1,6 +1,7 @@
 //! `get` and its like.
 
 use super::layout::Item;
+use super::onlookers::Seen;
 use super::store::Work;
 use super::wait_for_room;
 use crate::connection::Connection;
@@ -60,7 +61,7 @@ fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires
         None => work.look(key, has_cas, |found| {
             Ok(found.map(|(item, _)| {
                 push_item(out, key, item, has_cas);
-                item.value.len()
+                Seen::of(item)
             }))
         })?,
         Some(expires) => {
@@ -69,13 +70,13 @@ fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires
                 let mut made = Vec::new();
                 found.map(|item| {
                     push_item(&mut made, key, item, has_cas);
-                    (made, item.value.len())
+                    (made, Seen::of(item))
                 })
             })?;
-            made.map(|(made, length)| {
+            made.map(|(made, seen)| {
                 out.truncate(start);
                 out.extend_from_slice(&made);
-                length
+                seen
             })
         }
     };

@@ -410,7 +410,7 @@ pub(super) fn run(work: &Work<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> 
                 }
             }
             words if words.starts_with(b"detail") => stats::detail(work, Words::of(words).get(1), out)?,
-            words => match stats::lines(work, words) {
+            words => match stats::lines(work, words)? {
                 None => tell("ERROR", false),
                 Some(lines) => {
                     for (name, value) in lines {

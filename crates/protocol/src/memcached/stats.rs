@@ -1,6 +1,8 @@
 //! What `stats` tells, under the names that tools read.
 
+use super::classes::{CLASSES, PAGE_BYTES, chunk_bytes};
 use super::store::{Outcome, Work};
+use super::survey::{self, Class};
 use super::{Cache, Tongue, VERSION};
 use database::{Key, Privileges, Result, ScanRequest};
 use runtime::fiber;
@@ -59,6 +61,7 @@ pub(super) fn reset(work: &Work<'_>) {
     counters.reclaimed_before.set(expired.removed);
     counters.swept_before.set(expired.swept);
     work.door.onlookers.forget_prefixes();
+    work.door.survey.reset();
 }
 
 /// `stats detail` with a word: appends its answer. Errors: the user may not read the space.
@@ -131,15 +134,15 @@ impl Counters {
     }
 }
 
-/// Names and values. None: there is no such group.
-pub(super) fn lines(work: &Work<'_>, words: &[u8]) -> Option<Vec<(String, String)>> {
-    match words {
+/// Names and values. None: there is no such group. Errors: as [`survey::look`].
+pub(super) fn lines(work: &Work<'_>, words: &[u8]) -> Result<Option<Lines>> {
+    Ok(match words {
         b"" => Some(general(work)),
         b"settings" => Some(settings(work)),
-        b"items" | b"slabs" | b"sizes" | b"sizes_enable" | b"sizes_disable" | b"cachedump" => Some(group(work, words)),
+        b"items" | b"slabs" | b"sizes" | b"sizes_enable" | b"sizes_disable" | b"cachedump" => Some(group(work, words)?),
         b"conns" => Some(connections(work)),
         _ => None,
-    }
+    })
 }
 
 type Lines = Vec<(String, String)>;
@@ -397,61 +400,83 @@ fn settings(work: &Work<'_>) -> Lines {
     lines
 }
 
-/// There are no slabs: what tools read there is told of one that has all items.
-fn group(work: &Work<'_>, name: &[u8]) -> Lines {
-    let rows = &work.bound.space.rows;
-    let (items, bytes, counters) = (rows.len(), work.bound.space.used_bytes(), &work.door.counters);
+/// There are no slabs: what tools read there is told of the classes in which the real server would keep the items.
+fn group(work: &Work<'_>, name: &[u8]) -> Result<Lines> {
     let mut lines = Lines::new();
-    let mut put = |name: &str, value: u64| lines.push((name.to_string(), value.to_string()));
+    if name.starts_with(b"sizes") {
+        put(&mut lines, "sizes_status", "disabled");
+        return Ok(lines);
+    }
+    let mut classes = survey::look(work)?.to_vec();
+    if classes.is_empty() {
+        // On disk: how many they are is all that is known.
+        let items = work.bound.space.rows.len();
+        classes = vec![Class { items, bytes: 0, chunks: items }];
+        classes.resize(CLASSES, Class::default());
+    }
     match name {
-        b"items" if items > 0 => {
-            put("items:1:number", items);
-            put("items:1:number_hot", 0);
-            put("items:1:number_warm", 0);
-            put("items:1:number_cold", items);
-            put("items:1:age_hot", 0);
-            put("items:1:age_warm", 0);
-            put("items:1:age", 0);
-            put("items:1:mem_requested", bytes);
-            let (evicted, refused) = left_out(work);
-            put("items:1:evicted", evicted.saturating_sub(counters.evicted_before.get()));
-            put("items:1:evicted_nonzero", 0);
-            put("items:1:evicted_time", 0);
-            put("items:1:outofmemory", refused.saturating_sub(counters.refused_before.get()));
-            put("items:1:tailrepairs", 0);
-            put("items:1:reclaimed", reclaimed(work).0);
-            put("items:1:crawler_reclaimed", reclaimed(work).1);
-            for name in ["expired_unfetched", "evicted_unfetched", "evicted_active"] {
-                put(&format!("items:1:{name}"), 0);
-            }
-        }
+        b"items" => classes.iter().enumerate().for_each(|(at, class)| put_items(work, &mut lines, at + 1, class)),
         b"slabs" => {
-            // On disk it is not known what they take. What was used once stays there, as in the real one.
-            if items > 0 || counters.stored.get() > 0 {
-                let chunk = (bytes.checked_div(items).unwrap_or(0) + 8) & !7;
-                put("1:chunk_size", chunk);
-                put("1:chunks_per_page", ((1 << 20) / chunk.max(1)).max(1));
-                put("1:total_pages", bytes.div_ceil(1 << 20));
-                put("1:total_chunks", items);
-                put("1:used_chunks", items);
-                put("1:free_chunks", 0);
-                put("1:free_chunks_end", 0);
-                put("1:get_hits", counters.get_hits.get());
-                put("1:cmd_set", counters.cmd_set.get());
-                put("1:delete_hits", counters.delete_hits.get());
-                put("1:incr_hits", counters.incr_hits.get());
-                put("1:decr_hits", counters.decr_hits.get());
-                put("1:cas_hits", counters.cas_hits.get());
-                put("1:cas_badval", counters.cas_badval.get());
-                put("1:touch_hits", counters.touch_hits.get());
+            let mut active = 0;
+            for (at, class) in classes.iter().enumerate() {
+                active += u64::from(put_slab(work, &mut lines, at + 1, class));
             }
-            put("active_slabs", u64::from(items > 0));
-            put("total_malloced", bytes);
-        }
-        b"sizes" | b"sizes_enable" | b"sizes_disable" => {
-            lines.push(("sizes_status".to_string(), "disabled".to_string()));
+            put(&mut lines, "active_slabs", active);
+            put(&mut lines, "total_malloced", work.database.arena().occupied());
         }
         _ => {}
     }
-    lines
+    Ok(lines)
+}
+
+fn put_items(work: &Work<'_>, lines: &mut Lines, number: usize, class: &Class) {
+    if class.items == 0 {
+        return;
+    }
+    let left = work.door.survey.left(number);
+    for (name, value) in [
+        ("number", class.items),
+        ("number_hot", 0),
+        ("number_warm", 0),
+        ("number_cold", class.items),
+        ("age_hot", 0),
+        ("age_warm", 0),
+        ("age", 0),
+        ("mem_requested", class.bytes),
+        ("evicted", left.evicted),
+        ("evicted_nonzero", left.evicted_timed),
+        ("evicted_time", 0),
+        ("outofmemory", left.refused),
+        ("tailrepairs", 0),
+        ("reclaimed", left.expired),
+        ("expired_unfetched", 0),
+        ("evicted_unfetched", 0),
+        ("evicted_active", 0),
+        ("crawler_reclaimed", left.swept),
+    ] {
+        put(lines, &format!("items:{number}:{name}"), value);
+    }
+}
+
+/// True if there is, or was, something in a class.
+fn put_slab(work: &Work<'_>, lines: &mut Lines, number: usize, class: &Class) -> bool {
+    let left = work.door.survey.left(number);
+    if class.items == 0 && left.expired + left.evicted == 0 {
+        return false;
+    }
+    let chunk = chunk_bytes(number);
+    let per_page = PAGE_BYTES / chunk;
+    let pages = class.chunks.div_ceil(per_page);
+    for (name, value) in [
+        ("chunk_size", chunk),
+        ("chunks_per_page", per_page),
+        ("total_pages", pages),
+        ("total_chunks", pages * per_page),
+        ("used_chunks", class.chunks),
+        ("free_chunks", pages * per_page - class.chunks),
+        ("free_chunks_end", 0),
+    ] {
+        put(lines, &format!("{number}:{name}"), value);
+    }
+    true
 }

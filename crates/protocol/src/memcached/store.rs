@@ -7,6 +7,7 @@ use super::Bound;
 use super::Cache;
 use super::layout::{BINARY_KEY, Item, STALE, TOKEN_SENT};
 use super::numbers::{push_u64, read_u64};
+use super::onlookers::Seen;
 use super::text::KEY_BYTES_MAX;
 use database::{Context, Database, Error, ErrorCode, Key, Operation, Result, ScanRequest};
 use storage::IteratorKind;
@@ -180,8 +181,16 @@ impl Work<'_> {
             None => self.bound.layout.read(&row, true).map(|item| item.cas),
         };
         super::give_back(&self.door.scratch, row);
-        done?;
+        done.inspect_err(|error| self.note_refusal(error, key, item))?;
         cas
+    }
+
+    /// An item could not be stored: counts it if that was for want of room.
+    #[cold]
+    fn note_refusal(&self, error: &Error, key: &[u8], item: &Item<'_>) {
+        if error.is(ErrorCode::MemoryIssue) {
+            self.door.survey.count(super::survey::class(key, item), |left| left.refused += 1);
+        }
     }
 
     pub(super) fn remove(&self, key: &[u8]) -> Result<()> {
@@ -237,7 +246,7 @@ impl Work<'_> {
 
     /// An item was asked for: those who look on are told.
     #[inline]
-    pub(super) fn saw_get(&self, key: &[u8], found: Option<usize>) {
+    pub(super) fn saw_get(&self, key: &[u8], found: Option<Seen>) {
         if self.door.onlookers.is_any() {
             self.door.onlookers.fetched(self.database, self.context.session.id, key, found);
         }
@@ -247,11 +256,12 @@ impl Work<'_> {
     #[cold]
     fn store_seen(&self, wanted: &Wanted<'_>) -> Result<Outcome> {
         let (onlookers, client) = (&self.door.onlookers, self.context.session.id);
-        let found = self.look(wanted.key, false, |found| Ok(found.map(|(item, _)| item.value.len())))?;
+        let found = self.look(wanted.key, false, |found| Ok(found.map(|(item, _)| Seen::of(item))))?;
         onlookers.looked(self.database, client, wanted.key, found);
         let outcome = self.store_item(wanted)?;
+        let seen = Seen { length: wanted.value.len(), flags: wanted.flags };
         let ttl = if wanted.expires == 0 { 0 } else { wanted.expires.saturating_sub(self.now()) };
-        onlookers.stored(self.database, client, wanted.key, wanted.verb, ttl, (outcome, wanted.value.len()));
+        onlookers.stored(self.database, client, wanted.key, wanted.verb, ttl, (outcome, seen));
         Ok(outcome)
     }
 
@@ -371,16 +381,15 @@ impl Work<'_> {
 
     /// Removes an item. `cas`: the one that it must have; 0: any.
     pub(super) fn delete(&self, key: &[u8], cas: u64) -> Result<Outcome> {
-        let outcome = self.atomically(|| {
+        let (outcome, seen) = self.atomically(|| {
             self.look(key, cas != 0, |found| match found {
-                None => Ok(Outcome::NotFound),
-                Some((old, _)) if cas != 0 && cas != old.cas => Ok(Outcome::Exists),
-                Some(_) => self.remove(key).map(|()| Outcome::Stored(0)),
+                None => Ok((Outcome::NotFound, None)),
+                Some((old, _)) if cas != 0 && cas != old.cas => Ok((Outcome::Exists, None)),
+                Some((old, _)) => self.remove(key).map(|()| (Outcome::Stored(0), Some(Seen::of(old)))),
             })
         })?;
         if self.door.onlookers.is_any() {
-            let is_hit = matches!(outcome, Outcome::Stored(_));
-            self.door.onlookers.deleted(self.database, self.context.session.id, key, is_hit);
+            self.door.onlookers.deleted(self.database, self.context.session.id, key, seen);
         }
         Ok(outcome)
     }

@@ -326,7 +326,7 @@ pub(super) fn look_again(shared: &Rc<Shared>, database: &Rc<Database>) {
     if shared.is_watchful.replace(is_watchful) != is_watchful {
         let watcher = Watcher { shared: Rc::downgrade(shared), database: Rc::downgrade(database) };
         super::attention::look_again(shared);
-        database.watch_rows("redis", is_watchful.then(|| Rc::new(watcher) as Rc<dyn RowWatcher>));
+        database.watch_rows(is_watchful.then(|| Rc::new(watcher) as Rc<dyn RowWatcher>));
     }
 }
 
