@@ -155,8 +155,8 @@ functions! {
         Value::Text(text) if run.dialect == Dialect::Mysql => text.len() as i64,
         other => display(run.dialect, other).chars().count() as i64,
     }));
-    "char_length" (1, 1) INT, true, false => |run, a| Ok(Value::Int(text(run, &a[0]).chars().count() as i64));
-    "character_length" (1, 1) INT, true, false => |run, a| Ok(Value::Int(text(run, &a[0]).chars().count() as i64));
+    "char_length" (1, 1) INT, true, false => |run, a| Ok(Value::Int(count_letters(run, &a[0])));
+    "character_length" (1, 1) INT, true, false => |run, a| Ok(Value::Int(count_letters(run, &a[0])));
     "octet_length" (1, 1) INT, true, false => |run, a| Ok(Value::Int(match &a[0] {
         Value::Bytes(bytes) => bytes.len() as i64,
         other => text(run, other).len() as i64,
@@ -404,7 +404,16 @@ fn kept_of(run: &Run<'_>, count: i128, wanted: i128) -> i128 {
 fn text(run: &Run<'_>, value: &Value) -> String {
     match value {
         Value::Text(text) => text.to_string(),
+        Value::Bytes(bytes) if run.dialect == Dialect::Mysql => String::from_utf8_lossy(bytes).into_owned(),
         other => display(run.dialect, other),
+    }
+}
+
+/// How many letters a text has. Bytes of MySQL's dialect count as letters.
+fn count_letters(run: &Run<'_>, value: &Value) -> i64 {
+    match value {
+        Value::Bytes(bytes) if run.dialect == Dialect::Mysql => bytes.len() as i64,
+        value => text(run, value).chars().count() as i64,
     }
 }
 
