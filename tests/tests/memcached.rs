@@ -688,15 +688,18 @@ fn requests_come_by_tls() {
 fn it_is_counted_why_a_get_finds_nothing() {
     for (engine, expected) in [("memtx", 6), ("vinyl", 0)] {
         let mut rig = start(&format!("?engine={engine}"));
-        // What has expired stays where it is.
-        rig.eval("while not box.space.memcached do end; box.space.memcached:alter({ttl = {field = 'expires', walk_rows_per_second = 1}})");
         let mut talk = Talk::to(&mut rig);
+        // What has expired stays where it is for a while.
+        let slow = "box.space.memcached:alter({ttl = {field = 'expires', walk_rows_per_second = 1}})";
+        assert_eq!(rig.eval(slow).code(), 0);
         let ask = |talk: &mut Talk, words: &str| stat(&talk.ask("stats\r\n"), words);
         let many: String = (0..200).map(|number| format!(" none{number}")).collect();
         talk.ask(set("stays", "x") + &set("other", "y") + "set over 0 -1 1\r\nx\r\n");
         talk.ask(format!("get over none\r\nget over\r\nmg over v\r\ngat 5 over\r\nget over{many}\r\nget over\r\n"));
         let expired = ask(&mut talk, "get_expired");
-        assert!(expired == expected || expired < expected, "{expired} with {engine}");
+        // Once for each read, unless somebody has removed it by then.
+        let was_removed = ask(&mut talk, "reclaimed") > 0;
+        assert!(expired == expected || expired < expected && was_removed, "{expired} with {engine}");
         assert_eq!(ask(&mut talk, "get_flushed"), 0);
         // Two are there, and one that nobody has removed, perhaps.
         let items = ask(&mut talk, "curr_items");

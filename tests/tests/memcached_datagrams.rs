@@ -142,7 +142,7 @@ fn datagrams_are_requests_like_others() {
 
 #[test]
 fn what_is_no_request_is_passed_over() {
-    let (mut rig, tcp, udp) = start("127.0.0.1", "item_size_max=3m");
+    let (rig, tcp, udp) = start("127.0.0.1", "item_size_max=3m");
     let before = rig.server.memory();
     let set = b"set a 0 0 1\r\nx\r\n";
     for length in 0..8 {

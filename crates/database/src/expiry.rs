@@ -66,6 +66,8 @@ pub(crate) struct Expiry {
     spaces: RefCell<BTreeMap<SpaceId, Weak<Space>>>,
     /// The row that a statement was refused for.
     in_the_way: RefCell<Option<(SpaceId, Tuple)>>,
+    /// Reads by key in memory that have found a row which had expired.
+    hidden: Cell<u64>,
     is_swept: Cell<bool>,
     removed: Cell<u64>,
     removed_by_space: RefCell<BTreeMap<SpaceId, ExpiredRows>>,
@@ -83,6 +85,13 @@ impl Expiry {
     /// Gives up the row that it holds.
     pub(crate) fn forget_row(&self) {
         self.in_the_way.take();
+    }
+
+    /// A read by key has found a row that has expired. False: it is not shown.
+    #[cold]
+    pub(crate) fn note_hidden(&self) -> bool {
+        increment(&self.hidden);
+        false
     }
 
     /// Notes the row that a statement is refused for.
@@ -146,6 +155,18 @@ impl Database {
         let spaces = self.expiring_spaces().len() as u64;
         let (removed, late_ms, is_behind) = (expiry.removed.get(), expiry.late_ms.get(), expiry.is_behind.get());
         ExpiryCounts { spaces, removed, late_ms, is_behind }
+    }
+
+    /// How often a read by a full key has met a row in memory that had expired and was still there, in all spaces: who asks before and behind such a read knows
+    /// why it has found nothing.
+    pub fn hidden_reads(&self) -> u64 {
+        self.expiry.hidden.get()
+    }
+
+    /// The same was found out by who reads.
+    #[cold]
+    pub fn note_hidden_read(&self) {
+        increment(&self.expiry.hidden);
     }
 
     /// What has expired of one space.

@@ -194,7 +194,7 @@ pub enum Leaving {
     Evicted,
 }
 
-/// Somebody who is told of rows that leave by themselves: behind the log, and before it is durable.
+/// Somebody who is told of rows that leave by themselves: before that is durable, and while a transaction of which it is a part may still take it back.
 pub trait LeavingWatcher {
     /// A row has left; in the session of whose work that was a part. Must not wait, and must not write.
     fn left(&self, session: &Session, space: &Space, row: &[u8], why: Leaving);

@@ -167,7 +167,7 @@ impl Database {
                     None => rows.borrow().get(index_id, key.parts, key.part_count),
                     Some(_) => self.row_of_key(context, space, index_id, key).map_err(|halt| self.halt_error(halt))?,
                 };
-                let found = found.filter(|row| self.shows(context, space, row.data()));
+                let found = found.filter(|row| self.shows(context, space, row.data()) || self.expiry.note_hidden());
                 if space.memory_limit().is_some() {
                     let request = ScanRequest::new(index_id, IteratorKind::Eq, key);
                     self.note_use(space, &request, found.as_ref().map(Tuple::data));

@@ -252,6 +252,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
         door.recent.begin();
     }
     let start = out.len();
+    let hidden = database.hidden_reads();
     let result = work.atomically(|| {
         work.look(&key, true, |found| {
             let mut answer = Vec::new();
@@ -341,7 +342,7 @@ fn get(work: &Work<'_>, words: &Words<'_>, out: &mut Vec<u8>) -> Result<Option<R
         }
         Some(Err(refusal)) => return Ok(Some(refusal)),
         None => {
-            work.note_miss(&key);
+            work.note_miss(&key, hidden);
             out.extend_from_slice(b"EN");
             if let Some(refusal) = echo(out, words, 2, (&key, flags.is_binary)) {
                 return Ok(Some(refusal));

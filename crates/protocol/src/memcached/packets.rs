@@ -34,7 +34,7 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
         opcode::GET | opcode::GETK => get(work, packet, out)?,
         opcode::TOUCH | opcode::GAT | opcode::GATK => {
             let expires = moment(packet.extras);
-            let mut made = Vec::new();
+            let (mut made, hidden) = (Vec::new(), work.database.hidden_reads());
             let is_hit = work.touch(packet.key, expires, |found| {
                 found.map(|item| {
                     let key = if packet.command == opcode::GATK { packet.key } else { &[] };
@@ -48,7 +48,7 @@ pub(super) fn serve(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
             if packet.command != opcode::TOUCH {
                 work.saw_get(packet.key, is_hit.as_ref().map(|(_, seen)| *seen));
                 if !has_hit {
-                    work.note_miss(packet.key);
+                    work.note_miss(packet.key, hidden);
                 }
             }
             made.extend_from_slice(&is_hit.map(|(bytes, _)| bytes).unwrap_or_default());
@@ -181,6 +181,7 @@ fn miss(packet: &Packet<'_>, out: &mut Vec<u8>) {
 fn get(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<()> {
     let to = (packet.opcode, packet.opaque);
     let key = if packet.command == opcode::GETK { packet.key } else { &[] };
+    let hidden = work.database.hidden_reads();
     let found = work.look(packet.key, true, |found| {
         Ok(found.map(|(item, _)| {
             answer(out, to, Status::Ok, item.cas, (&item.flags.to_be_bytes(), key, item.value));
@@ -190,7 +191,7 @@ fn get(work: &Work<'_>, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<()> {
     work.saw_get(packet.key, found);
     let is_hit = found.is_some();
     if !is_hit {
-        work.note_miss(packet.key);
+        work.note_miss(packet.key, hidden);
         miss(packet, out);
     }
     work.door.counters.count_gets(u64::from(is_hit), u64::from(!is_hit));

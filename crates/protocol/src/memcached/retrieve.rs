@@ -91,7 +91,7 @@ fn append(work: &Work<'_>, out: &mut Vec<u8>, key: &[u8], has_cas: bool, expires
 /// Answers `get` of one key on the stack of the event loop. Errors: as [`Error::needs_fiber`] if it has to wait; nothing was answered.
 #[inline]
 pub(super) fn get_one(work: &Work<'_>, connection: &Connection, key: &[u8]) -> Result<()> {
-    let mut is_hit = false;
+    let (mut is_hit, hidden) = (false, work.database.hidden_reads());
     connection.answer(work.written(key), 0, |out| {
         is_hit = append(work, out, key, false, None)?;
         out.extend_from_slice(b"END\r\n");
@@ -99,7 +99,7 @@ pub(super) fn get_one(work: &Work<'_>, connection: &Connection, key: &[u8]) -> R
     })?;
     work.door.counters.count_gets(u64::from(is_hit), u64::from(!is_hit));
     if !is_hit {
-        work.note_miss(key);
+        work.note_miss(key, hidden);
     }
     Ok(())
 }
@@ -118,9 +118,10 @@ pub(super) fn get(work: &Work<'_>, connection: &Connection, keys: &[u8], has_cas
         let start = out.len();
         for key in keys_of(keys) {
             count += 1;
+            let hidden = work.database.hidden_reads();
             match append(work, out, key, has_cas, None)? {
                 true => hits += 1,
-                false => expired += u64::from(work.is_miss_of_expired(key)),
+                false => expired += u64::from(work.is_miss_of_expired(key, hidden)),
             }
             if count > KEYS_AT_ONCE_MAX || out.len() - start > ANSWER_BYTES_MAX && count > 1 {
                 return Err(Error::needs_fiber());
@@ -151,9 +152,10 @@ pub(super) fn get_in_parts(
         })
     };
     for key in keys_of(keys) {
+        let hidden = work.database.hidden_reads();
         match append(work, &mut part, key, has_cas, expires)? {
             true => hits += 1,
-            false => work.note_miss(key),
+            false => work.note_miss(key, hidden),
         }
         count += 1;
         if part.len() > ANSWER_BYTES_MAX / 4 || count % KEYS_AT_ONCE_MAX as u64 == 0 {

@@ -164,7 +164,11 @@ impl Work<'_> {
         if !self.door.has_cas {
             item.cas = 0;
         }
-        if self.is_gone(&item) { work(None) } else { work(Some((&item, &row))) }
+        if self.is_gone(&item) {
+            self.database.note_hidden_read();
+            return work(None);
+        }
+        work(Some((&item, &row)))
     }
 
     /// Writes an item: `old` is the row that it comes for.
@@ -221,26 +225,22 @@ impl Work<'_> {
         }
     }
 
-    /// True if what was asked for lies there and has expired: a space in memory whose rows nobody has removed yet.
-    fn has_expired(&self, key: &[u8]) -> bool {
-        let is_gone = |row: &[u8]| self.bound.layout.read(row, false).is_ok_and(|item| self.is_gone(&item));
-        self.database.peek_text(&self.bound.space, key, is_gone).unwrap_or(false)
-    }
-
-    /// One item was asked for and is not there: counts why.
-    #[cold]
-    pub(super) fn note_miss(&self, key: &[u8]) {
-        let expired = u64::from(self.is_miss_of_expired(key));
+    /// One item was asked for and is not there: counts why. `hidden`: [`Database::hidden_reads`] before it was asked for.
+    pub(super) fn note_miss(&self, key: &[u8], hidden: u64) {
+        let expired = u64::from(self.is_miss_of_expired(key, hidden));
         super::stats::add(&self.door.counters.get_expired, expired);
     }
 
-    /// True if what is not there has expired, which is left to the caller to count: he may be about to look again. Counts what was flushed.
-    #[cold]
-    pub(super) fn is_miss_of_expired(&self, key: &[u8]) -> bool {
-        if self.has_expired(key) {
+    /// True if what is not there has expired, which is left to the caller to count: he may be about to look again. Counts what was flushed. What was read
+    /// meanwhile by others, while this read has waited for a disk, is not told apart: of spaces on disk nothing is counted.
+    #[inline]
+    pub(super) fn is_miss_of_expired(&self, key: &[u8], hidden: u64) -> bool {
+        if self.database.hidden_reads() != hidden && self.bound.space.rows.memory().is_some() {
             return true;
         }
-        super::stats::add(&self.door.counters.get_flushed, u64::from(self.door.flushed.take(key)));
+        if self.door.flushed.take(key) {
+            super::stats::add(&self.door.counters.get_flushed, 1);
+        }
         false
     }
 
