@@ -172,3 +172,37 @@ fn only_one_transaction_changes_the_schema_and_who_has_not_seen_it_conflicts_wit
     assert_eq!(database.lock_counts(), (0, 0));
     second.run(&database, &Op::Insert(SPACE_ID.0, json!([602, 1, "mine", "memtx", 0, {}, []]))).unwrap();
 }
+
+/// Others have read and written a space of which a copy is made: what they have done is neither lost nor in the copy alone.
+#[test]
+fn who_writes_to_a_space_that_was_copied_meanwhile_meets_a_conflict() {
+    let database = prepare("memtx");
+    database.limits.in_place_max.set(0);
+    let (mut one, mut other) = (Client::new(&database), Client::new(&database));
+    other.begin(&database);
+    other.run(&database, &Op::Insert(TREES, json!([200, 2, 2]))).unwrap();
+    database.suspend(&other.context);
+    one.begin(&database);
+    one.run(&database, &Op::Insert(SPACE_ID.0, json!([601, 1, "s601", "memtx", 0, {}, []]))).unwrap();
+    for id in 300..310 {
+        one.run(&database, &Op::Insert(TREES, json!([id, id, id]))).unwrap();
+    }
+    let count =
+        |client: &mut Client| client.run(&database, &Op::Select(TREES, 0, IteratorKind::All, json!([]), 0, 100));
+    database.suspend(&one.context);
+    assert_eq!(database.lock_counts().0, 1, "the schema");
+    database.resume(&one.context).unwrap();
+    // From the second wait on.
+    database.suspend(&one.context);
+    assert_eq!(database.lock_counts().0, 2, "the schema and the space");
+    let seen = all_that_is_seen(&database);
+    assert!(seen.contains("[100, 1, 1]") && !seen.contains("[300, 300, 300]"), "{seen}");
+    let conflict = database.commit(&other.context).unwrap_err();
+    assert_eq!(conflict.code(), CONFLICT);
+    database.resume(&one.context).unwrap();
+    let own = count(&mut one).unwrap();
+    database.commit(&one.context).unwrap();
+    assert_eq!(count(&mut Client::new(&database)).unwrap(), own);
+    assert_eq!(database.lock_counts(), (0, 0));
+    Client::new(&database).run(&database, &Op::Insert(TREES, json!([200, 2, 2]))).unwrap();
+}
