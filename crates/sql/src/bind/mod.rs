@@ -17,6 +17,7 @@ mod mysql;
 mod operators;
 mod origin;
 mod query;
+mod select;
 mod sets;
 mod subqueries;
 mod views;
@@ -25,7 +26,8 @@ mod write;
 
 pub(crate) use calls::keeps_collation;
 pub use origin::{Origin, PartOf};
-pub(crate) use query::{is_column, unnested};
+pub(crate) use query::unnested;
+pub(crate) use select::is_column;
 pub(crate) use write::{Change, Changed, OnConflict, PASSES_OVER, Write};
 
 pub use exact::type_of_parameter;
