@@ -179,7 +179,7 @@ impl Binder<'_> {
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let mut name = self.dialect.fold(alias);
-                    if let Some((shown, table)) = name.split_once(crate::mysql::statements::TABLE_MARK) {
+                    if let Some((shown, table)) = name.split_once(crate::mysql::show::TABLE_MARK) {
                         name = self.shown_as(shown, table);
                     }
                     columns.push((name, self.bind_column(scope, expr)?))
