@@ -3,6 +3,7 @@
 //! A query block is bound in one go: FROM gives the names, every expression becomes an [`Expr`] over places of the frame, and a column gets a place when
 //! the first expression uses it. So scans fetch what is used and nothing else.
 
+mod access;
 mod aggregates;
 mod arrays;
 mod calls;
@@ -11,6 +12,7 @@ mod exact;
 mod expressions;
 mod from;
 mod groups;
+mod joins;
 mod json;
 mod moments;
 mod mysql;

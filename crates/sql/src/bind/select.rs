@@ -1,6 +1,7 @@
 //! One block of SELECT: FROM and WHERE, groups and what stands behind them, its columns, DISTINCT and the order of its rows.
 
-use super::from::{Tree, conjuncts, take_order};
+use super::access::take_order;
+use super::from::{Tree, conjuncts};
 use super::query::{Tail, limited, sorted, unnested};
 use super::windows::Windows;
 use super::{Binder, Bound, Output, Query, Scope};
