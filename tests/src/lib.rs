@@ -17,7 +17,7 @@ mod server;
 mod source;
 
 pub use client::{Client, Reply, packet, request};
-pub use postgres::{Message, Postgres, field, postgres_address, row, text};
+pub use postgres::{Message, Postgres, field, postgres_address, row, start_postgres, text};
 pub use rig::Rig;
 pub use seed::{Field, MEMORY, Seed, open_database};
 pub use server::{Server, bench_binary, binary, printed};
