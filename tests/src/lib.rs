@@ -14,6 +14,7 @@ pub mod mysql;
 mod postgres;
 mod rig;
 mod seed;
+pub mod seeded;
 mod server;
 mod source;
 
