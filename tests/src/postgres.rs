@@ -8,6 +8,12 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// A server with a listener of PostgreSQL, where guest may evaluate.
+pub fn start_postgres() -> Rig {
+    let open = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
+    Rig::start(open, &["--listen", "postgres://127.0.0.1:0"])
+}
+
 /// Where a server listens for clients of PostgreSQL, by the number of the listener among those.
 pub fn postgres_address(rig: &mut Rig, at: usize) -> String {
     let find = |log: &str| {

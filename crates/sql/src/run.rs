@@ -3,13 +3,18 @@
 //! Rows are pushed. A step calls what it was given for each row that it has put into the frame; `Flow::Stop` says that no more are wanted. So a step is a
 //! function, its state are its variables, and whatever waits (a read from disk, a lock, a turn of others) waits in the fiber of the statement.
 
-use crate::aggregates::{State, order_with_nulls};
+mod groups;
+mod hash_join;
+mod order;
+
+use groups::run_groups;
+use order::run_sort;
+
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
-use crate::kept::{Keys, Rows};
-use crate::plan::{Definition, HashJoin, JoinKind, Plan, SortKey};
-use crate::sort::{Entry, Hints, sort};
+use crate::kept::Keys;
+use crate::plan::{Definition, JoinKind, Plan};
 use crate::value::{HashedValue, Value};
 use database::{Context, Database};
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
@@ -36,8 +41,6 @@ const SHORT_LOOK_NS: u64 = 5_000;
 const EXPECTING_NS: u64 = 500_000;
 /// Before the first look: a short statement is done by then.
 const FIRST_LOOK_NS: u64 = 200_000;
-/// Rows that ORDER BY with LIMIT keeps without sorting them all.
-const FIRST_ROWS_MAX: usize = 4096;
 /// Rounds of a table that builds on itself.
 pub const ROUNDS_MAX: usize = 1_000_000;
 
@@ -610,99 +613,6 @@ impl Definition {
     }
 }
 
-impl HashJoin {
-    fn run(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Flow> {
-        const NONE: u32 = u32::MAX;
-        let mut rows = Rows::new(self.slots.len());
-        let mut keys = Keys::new(self.inner_keys.len());
-        // By key, its first row and its last one; by row, the next one of the same key.
-        let mut ends: Vec<(u32, u32)> = Vec::new();
-        let mut next: Vec<u32> = Vec::new();
-        let keeps_all = self.kind == JoinKind::Full;
-        let mut key = Vec::with_capacity(self.inner_keys.len());
-        let before = run.memory;
-        self.inner.run(run, &mut |run| {
-            run.tick()?;
-            let has_key = read_key(run, &self.inner_keys, &mut key)?;
-            if !has_key && !keeps_all {
-                return Ok(Flow::On);
-            }
-            let number = rows.len() as u32;
-            rows.push(run, &self.slots)?;
-            run.take(12)?;
-            next.push(NONE);
-            if has_key {
-                match keys.number(run, &mut key)? {
-                    (_, true) => ends.push((number, number)),
-                    (known, false) => {
-                        next[ends[known].1 as usize] = number;
-                        ends[known].1 = number;
-                    }
-                }
-            }
-            Ok(Flow::On)
-        })?;
-        let taken = run.memory - before;
-        let mut is_met = vec![false; if keeps_all { rows.len() } else { 0 }];
-        let flow = self.outer.run(run, &mut |run| {
-            run.tick()?;
-            let found = if read_key(run, &self.outer_keys, &mut key)? { keys.find(&key) } else { None };
-            let mut at = found.map_or(NONE, |number| ends[number].0);
-            let mut is_any = false;
-            while at != NONE {
-                run.set_row(&self.slots, rows.row(at as usize));
-                if is_true(&self.on, run)? {
-                    is_any = true;
-                    if keeps_all {
-                        is_met[at as usize] = true;
-                    }
-                    if sink(run)? == Flow::Stop {
-                        return Ok(Flow::Stop);
-                    }
-                }
-                at = next[at as usize];
-                if at != NONE {
-                    run.tick()?;
-                }
-            }
-            if !is_any && self.kind != JoinKind::Inner {
-                run.set_null(&self.slots);
-                return sink(run);
-            }
-            Ok(Flow::On)
-        })?;
-        let mut last = flow;
-        if keeps_all && flow == Flow::On {
-            run.set_null(&self.outer_slots);
-            for number in (0..rows.len()).filter(|number| !is_met[*number]) {
-                run.tick()?;
-                run.set_row(&self.slots, rows.row(number));
-                if sink(run)? == Flow::Stop {
-                    last = Flow::Stop;
-                    break;
-                }
-            }
-        }
-        rows.free(run)?;
-        keys.free(run)?;
-        run.give_back(taken);
-        Ok(last)
-    }
-}
-
-/// Reads the values that a row is found by. False: one of them is null, which equals nothing.
-fn read_key(run: &mut Run<'_>, exprs: &[Expr], key: &mut Vec<HashedValue>) -> Result<bool> {
-    key.clear();
-    for expr in exprs {
-        let value = expr.eval(run)?;
-        if value.is_null() {
-            return Ok(false);
-        }
-        key.push(HashedValue(value));
-    }
-    Ok(true)
-}
-
 fn run_series(
     run: &mut Run<'_>,
     (from, to, step): (&Expr, &Expr, &Expr),
@@ -731,203 +641,4 @@ fn run_series(
         at += step;
     }
     Ok(Flow::On)
-}
-
-fn run_groups(
-    run: &mut Run<'_>,
-    input: &Plan,
-    groups: &[(Slot, Expr)],
-    calls: &[crate::aggregates::AggregateCall],
-    sink: &mut Sink<'_>,
-) -> Result<Flow> {
-    /// Groups of one piece of their states.
-    const PIECE: usize = 256;
-    // In order of their first rows.
-    let mut numbers = Keys::new(groups.len());
-    let mut states: Vec<Vec<State>> = Vec::new();
-    let mut count = 0;
-    let begin = |states: &mut Vec<Vec<State>>, number: usize| {
-        if number.is_multiple_of(PIECE) {
-            states.push(Vec::with_capacity(calls.len() * if number == 0 { 1 } else { PIECE }));
-        }
-        if let Some(piece) = states.last_mut() {
-            piece.extend(calls.iter().map(|call| call.begin()));
-        }
-    };
-    if groups.is_empty() {
-        begin(&mut states, 0);
-        count = 1;
-    }
-    let mut key = Vec::with_capacity(groups.len());
-    let before = run.memory;
-    input.run(run, &mut |run| {
-        run.tick()?;
-        let mut number = 0;
-        if !groups.is_empty() {
-            key.clear();
-            for (_, expr) in groups {
-                key.push(HashedValue(expr.eval(run)?));
-            }
-            let is_new;
-            (number, is_new) = numbers.number(run, &mut key)?;
-            if is_new {
-                run.take(calls.len() * size_of::<State>())?;
-                begin(&mut states, number);
-                count += 1;
-            }
-        }
-        let at = number % PIECE * calls.len();
-        for (call, state) in calls.iter().zip(&mut states[number / PIECE][at..]) {
-            call.add(run, state)?;
-        }
-        Ok(Flow::On)
-    })?;
-    let taken = run.memory - before;
-    let mut flow = Flow::On;
-    let mut states = states.into_iter().flatten();
-    for number in 0..count {
-        run.tick()?;
-        if !groups.is_empty() {
-            for ((slot, _), value) in groups.iter().zip(numbers.key(number)) {
-                run.frame[*slot] = value.clone();
-            }
-        }
-        for (call, state) in calls.iter().zip(&mut states) {
-            run.frame[call.slot] = call.end(run, state)?;
-        }
-        flow = sink(run)?;
-        if flow == Flow::Stop {
-            break;
-        }
-    }
-    numbers.free(run)?;
-    run.give_back(taken);
-    Ok(flow)
-}
-
-/// By the keys, whose places stand at these numbers of a row.
-fn order_rows(keys: &[(usize, SortKey)], a: &[Value], b: &[Value]) -> Ordering {
-    order_values(keys.iter().map(|(at, key)| (key, &a[*at], &b[*at])))
-}
-
-fn order_values<'v>(pairs: impl Iterator<Item = (&'v SortKey, &'v Value, &'v Value)>) -> Ordering {
-    for (key, a, b) in pairs {
-        let ordering = order_with_nulls(&key.collation, key.is_descending, key.nulls_first, a, b);
-        if ordering != Ordering::Equal {
-            return ordering;
-        }
-    }
-    Ordering::Equal
-}
-
-fn run_sort(
-    run: &mut Run<'_>,
-    input: &Plan,
-    keys: &[SortKey],
-    slots: &[Slot],
-    limit: Option<&(Expr, Option<Expr>)>,
-    sink: &mut Sink<'_>,
-) -> Result<Flow> {
-    let keys: Vec<(usize, SortKey)> = keys
-        .iter()
-        .filter_map(|key| slots.iter().position(|slot| *slot == key.slot).map(|at| (at, key.clone())))
-        .collect();
-    let kept_max = match limit {
-        Some((limit, offset)) => {
-            let limit = run.count_of(&Some(limit.clone()), "LIMIT")?;
-            let offset = run.count_of(offset, "OFFSET")?.unwrap_or(0);
-            limit.map(|limit| usize::try_from(limit.saturating_add(offset)).unwrap_or(usize::MAX))
-        }
-        None => None,
-    };
-    if let Some(kept_max) = kept_max.filter(|kept_max| *kept_max < FIRST_ROWS_MAX) {
-        return run_first_rows(run, input, (&keys, slots), kept_max, sink);
-    }
-    let mut rows = Rows::new(slots.len());
-    let mut entries: Vec<Entry> = Vec::new();
-    let first = keys.first().map(|(at, key)| (slots[*at], key));
-    let mut hints = first.map(|(_, key)| Hints::new(key.is_descending, &key.collation));
-    let before = run.memory;
-    input.run(run, &mut |run| {
-        run.tick()?;
-        let hint = match (&mut hints, first) {
-            (Some(hints), Some((slot, _))) => hints.of(&run.frame[slot]),
-            _ => 0,
-        };
-        entries.push((hint, rows.len() as u32));
-        run.take(2 * size_of::<Entry>())?;
-        rows.push(run, slots)?;
-        Ok(Flow::On)
-    })?;
-    let taken = run.memory - before;
-    if !hints.is_some_and(|hints| hints.are_good()) {
-        for piece in entries.chunks_mut(1024) {
-            piece.iter_mut().for_each(|entry| entry.0 = 0);
-            run.tick_many(32)?;
-        }
-    }
-    sort(run, &mut entries, &|a, b| order_rows(&keys, rows.row(a as usize), rows.row(b as usize)))?;
-    let mut flow = Flow::On;
-    for (_, number) in &entries {
-        run.tick()?;
-        run.set_row(slots, rows.row(*number as usize));
-        flow = sink(run)?;
-        if flow == Flow::Stop {
-            break;
-        }
-    }
-    rows.free(run)?;
-    run.give_back(taken);
-    Ok(flow)
-}
-
-/// The same where few of the rows are wanted: twice as many are kept, and the worse half is dropped now and then.
-fn run_first_rows(
-    run: &mut Run<'_>,
-    input: &Plan,
-    (keys, slots): (&[(usize, SortKey)], &[Slot]),
-    kept_max: usize,
-    sink: &mut Sink<'_>,
-) -> Result<Flow> {
-    let mut rows: Vec<Vec<Value>> = Vec::new();
-    // What comes and is not before the last of those that are kept is not wanted.
-    let mut is_full = kept_max == 0;
-    let before = run.memory;
-    input.run(run, &mut |run| {
-        run.tick()?;
-        if is_full {
-            let is_wanted = rows.get(kept_max.saturating_sub(1)).is_some_and(|last| {
-                let values = keys.iter().map(|(at, key)| (key, &run.frame[slots[*at]], &last[*at]));
-                order_values(values) == Ordering::Less
-            });
-            if !is_wanted {
-                return Ok(Flow::On);
-            }
-        }
-        let row = run.row(slots);
-        if rows.len() < kept_max {
-            run.take_row(&row)?;
-        }
-        rows.push(row);
-        if rows.len() >= (kept_max * 2).max(64) {
-            rows.sort_by(|a, b| order_rows(keys, a, b));
-            rows.truncate(kept_max);
-            is_full = true;
-        }
-        Ok(Flow::On)
-    })?;
-    let taken = run.memory - before;
-    rows.sort_by(|a, b| order_rows(keys, a, b));
-    rows.truncate(kept_max);
-    let mut flow = Flow::On;
-    for row in &rows {
-        run.tick()?;
-        run.set_row(slots, row);
-        flow = sink(run)?;
-        if flow == Flow::Stop {
-            break;
-        }
-    }
-    run.give_back(taken);
-    Ok(flow)
 }

@@ -3,12 +3,20 @@
 //! A comparison that an index asks for is decided by 64-bit hints in most cases; what remains is done here. The common
 //! shapes (one unsigned or string field at the front of the row) have their own paths, everything else goes part by part.
 
+mod compare;
+mod hash;
+mod hint;
+
+pub(crate) use compare::{class_of, moment};
+pub(crate) use hash::hash_bytes;
+
+use compare::{compare_alike, compare_part, usual_length, values_of};
+use hint::Second;
+
 use crate::collation::Collation;
-use crate::datetime::Datetime;
 use crate::error::KeyError;
 use crate::field::FieldType;
-use crate::msgpack::{self, EXT_DATETIME, EXT_UUID, Kind, Reader};
-use crate::number::{Number, ordered_bits};
+use crate::msgpack::{self, Kind, Reader};
 use crate::row::field_from;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -53,79 +61,6 @@ enum Shape {
     Unsigneds,
     /// Anything else.
     General,
-}
-
-/// How the second part shares the hint with a first part that is unsigned and never nil.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Second {
-    /// The hint is the first part's alone.
-    Absent,
-    Unsigned,
-    Integer,
-    Double,
-    /// A string that compares as bytes.
-    Bytes,
-    /// A string that compares by its hash.
-    Hashed,
-}
-
-impl Second {
-    fn of(parts: &[KeyPart]) -> Self {
-        match parts {
-            [first, second, ..] if first.field_type == FieldType::Unsigned && !first.is_nullable => {
-                match second.field_type {
-                    FieldType::Unsigned => Second::Unsigned,
-                    FieldType::Integer => Second::Integer,
-                    FieldType::Double => Second::Double,
-                    FieldType::String if second.is_hashed() => Second::Hashed,
-                    FieldType::String if second.text_collation().is_none() => Second::Bytes,
-                    _ => Second::Absent,
-                }
-            }
-            _ => Second::Absent,
-        }
-    }
-
-    /// A number that sorts as values of the part do, ties excepted; nil is the least.
-    #[inline]
-    fn number(self, value: &[u8]) -> u64 {
-        if is_nil(Some(value)) {
-            return 0;
-        }
-        let mut reader = Reader::new(value);
-        match self {
-            Second::Absent => 0,
-            Second::Unsigned => reader.read_uint().map_or(0, |number| by_magnitude(number).0),
-            Second::Integer => match small_integer(value) {
-                Some((number, _)) if number >= 0 => 1 << 63 | by_magnitude(number as u64).0 >> 1,
-                Some((number, _)) => !(1 << 63 | by_magnitude(!number as u64).0 >> 1),
-                // Beyond what has a sign.
-                None => reader.read_uint().map_or(0, |number| 1 << 63 | by_magnitude(number).0 >> 1),
-            },
-            Second::Double => match value {
-                [0xcb, rest @ ..] => rest.first_chunk().map_or(0, |bytes| ordered_bits(f64::from_be_bytes(*bytes))),
-                _ => Number::read(value).map_or(0, |number| ordered_bits(number.to_f64())),
-            },
-            Second::Bytes => prefix(reader.read_str().unwrap_or(b"")),
-            Second::Hashed => hash_bytes(reader.read_str().unwrap_or(b"")),
-        }
-    }
-}
-
-/// A number in as few leading bits as it needs, in an order that stays: how many bits it has, then these without the first. And how many bits that are.
-#[inline]
-fn by_magnitude(number: u64) -> (u64, u32) {
-    let number = number.saturating_add(1);
-    let zeros = number.leading_zeros();
-    let bits = 64 - zeros;
-    (u64::from(bits - 1) << 58 | (number << zeros << 1) >> 6, bits + 5)
-}
-
-/// The hint of a first part and what a second part has to say in the bits that are left.
-#[inline]
-fn share_hint(first: u64, second: u64) -> u64 {
-    let (first, bits) = by_magnitude(first);
-    first | second.checked_shr(bits).unwrap_or(0)
 }
 
 /// The parts of a key, in order.
@@ -315,57 +250,6 @@ impl KeyDef {
         self.compare_leading(values_of(row, count)?, key, count)
     }
 
-    /// True if equal hints mean equal keys: rows need not be compared.
-    pub fn is_hint_exact(&self) -> bool {
-        matches!(self.shape, Shape::Unsigned)
-    }
-
-    /// A number that sorts as the key of a row does, ties excepted.
-    #[inline]
-    pub fn hint(&self, row: &[u8]) -> u64 {
-        self.hint_of_first(row, self.parts.len())
-    }
-
-    /// A number that is not greater than the hint of any row that agrees with this one in the first parts.
-    #[inline]
-    pub fn hint_of_first(&self, row: &[u8], part_count: usize) -> u64 {
-        let part = &self.parts[0];
-        if self.second == Second::Absent {
-            return hint_of(part, field_from(row, part.field_no));
-        }
-        let (first, second) = match values_of(row, 2) {
-            Some(values) if self.leading >= 2 => {
-                let mut reader = Reader::new(values);
-                (reader.read_uint().unwrap_or(0), Some(reader.rest()))
-            }
-            _ => (unsigned_field(row, part.field_no), field_from(row, self.parts[1].field_no)),
-        };
-        let second = second.filter(|_| part_count > 1);
-        share_hint(first, second.map_or(0, |value| self.second.number(value)))
-    }
-
-    /// As `hint`, for a key with at least one part: not greater than the hint of any row that has the key.
-    #[inline]
-    pub fn key_hint(&self, key: &[u8], part_count: u32) -> u64 {
-        self.key_hint_or(key, part_count, 0)
-    }
-
-    /// As `key_hint`, but not less than the hint of any row that has the key.
-    #[inline]
-    pub fn key_hint_above(&self, key: &[u8], part_count: u32) -> u64 {
-        self.key_hint_or(key, part_count, u64::MAX)
-    }
-
-    #[inline]
-    fn key_hint_or(&self, key: &[u8], part_count: u32, no_second: u64) -> u64 {
-        if self.second == Second::Absent {
-            return hint_of(&self.parts[0], Some(key));
-        }
-        let mut reader = Reader::new(key);
-        let first = reader.read_uint().unwrap_or(0);
-        share_hint(first, if part_count > 1 { self.second.number(reader.rest()) } else { no_second })
-    }
-
     /// Checks the types of `part_count` encoded parts (any bytes).
     ///
     /// Errors: a wrong number of parts (`is_partial_allowed`: too many), a wrong type, not msgpack.
@@ -417,32 +301,6 @@ impl KeyDef {
                 None => msgpack::encode_nil(out),
             }
         }
-    }
-
-    /// A hash of a row's key; equal keys have equal hashes.
-    pub fn hash_row(&self, row: &[u8]) -> u64 {
-        if let ([part], Some(values)) = (&self.parts[..], values_of(row, 1).filter(|_| self.leading == 1)) {
-            return mix(0, hash_part(part, Some(values)));
-        }
-        let mut cursor = RowCursor::new(row);
-        self.parts.iter().fold(0, |hash, part| mix(hash, hash_part(part, cursor.field(part.field_no))))
-    }
-
-    /// As `hash_row`, for a key of one part that is this text.
-    #[inline]
-    pub fn hash_text(&self, text: &[u8]) -> u64 {
-        let collation = self.parts.first().and_then(KeyPart::text_collation);
-        mix(0, collation.map_or_else(|| hash_bytes(text), |collation| collation.hash(text)))
-    }
-
-    /// As `hash_row`, for all parts of a key.
-    pub fn hash_key(&self, key: &[u8]) -> u64 {
-        let mut reader = Reader::new(key);
-        self.parts.iter().fold(0, |hash, part| {
-            let value = reader.rest();
-            reader.skip_checked();
-            mix(hash, hash_part(part, Some(value)))
-        })
     }
 }
 
@@ -496,263 +354,11 @@ pub(crate) fn is_nil(value: Option<&[u8]>) -> bool {
     value.is_none_or(|value| Reader::new(value).kind() == Ok(Kind::Nil))
 }
 
-/// Values of different kinds in a scalar field: nil < boolean < number < string < varbinary < uuid < datetime.
-pub(crate) fn class_of(value: &[u8]) -> u8 {
-    let reader = Reader::new(value);
-    match reader.kind() {
-        Ok(Kind::Nil) | Err(_) => 0,
-        Ok(Kind::Bool) => 1,
-        Ok(Kind::Uint | Kind::Int | Kind::Float | Kind::Double) => 2,
-        Ok(Kind::Str) => 3,
-        Ok(Kind::Bin) => 4,
-        Ok(Kind::Ext) => match reader.clone().read_ext() {
-            Ok((EXT_UUID, _)) => 5,
-            Ok((EXT_DATETIME, _)) => 6,
-            _ => 2,
-        },
-        Ok(Kind::Array) => 7,
-        Ok(Kind::Map) => 8,
-    }
-}
-
-/// The values of a row that has at least so many, and not many.
-#[inline]
-fn values_of(row: &[u8], count: usize) -> Option<&[u8]> {
-    match row {
-        [head @ 0x90..=0x9f, values @ ..] if usize::from(head & 0x0f) >= count => Some(values),
-        _ => None,
-    }
-}
-
-/// The order of two values that come in the same of the usual forms: whole numbers, doubles, short strings that compare as bytes; and the bytes of
-/// each. None: they do not.
-#[inline(always)]
-fn compare_alike(part: &KeyPart, a: &[u8], b: &[u8]) -> Option<(Ordering, usize, usize)> {
-    match (a, b) {
-        ([0xcf, a @ ..], [0xcf, b @ ..]) => {
-            Some((u64::from_be_bytes(*a.first_chunk()?).cmp(&u64::from_be_bytes(*b.first_chunk()?)), 9, 9))
-        }
-        ([0xa0..=0xbf | 0xd9, ..], [0xa0..=0xbf | 0xd9, ..]) if part.text_collation().is_none() || part.is_hashed() => {
-            let ((a_head, a), (b_head, b)) = (short_text(a)?, short_text(b)?);
-            let order = part.text_collation().map_or_else(|| a.cmp(b), |by_hash| by_hash.compare(a, b));
-            Some((order, a_head + a.len(), b_head + b.len()))
-        }
-        ([0xce, a @ ..], [0xce, b @ ..]) => {
-            Some((u32::from_be_bytes(*a.first_chunk()?).cmp(&u32::from_be_bytes(*b.first_chunk()?)), 5, 5))
-        }
-        ([0xcd, a @ ..], [0xcd, b @ ..]) => Some((a.first_chunk::<2>()?.cmp(b.first_chunk::<2>()?), 3, 3)),
-        ([0xcc, a, ..], [0xcc, b, ..]) => Some((a.cmp(b), 2, 2)),
-        ([a @ 0..=0x7f, ..], [b @ 0..=0x7f, ..]) => Some((a.cmp(b), 1, 1)),
-        ([0xcb, a @ ..], [0xcb, b @ ..]) => {
-            let order = f64::from_be_bytes(*a.first_chunk()?).partial_cmp(&f64::from_be_bytes(*b.first_chunk()?))?;
-            Some((order, 9, 9))
-        }
-        _ => {
-            let ((a, a_length), (b, b_length)) = (small_integer(a)?, small_integer(b)?);
-            Some((a.cmp(&b), a_length, b_length))
-        }
-    }
-}
-
-/// A whole number that fits 64 signed bits, and its bytes.
-#[inline(always)]
-fn small_integer(value: &[u8]) -> Option<(i64, usize)> {
-    Some(match value {
-        [first @ (0..=0x7f | 0xe0..=0xff), ..] => (i64::from(*first as i8), 1),
-        [0xd0, byte, ..] => (i64::from(*byte as i8), 2),
-        [0xcc, byte, ..] => (i64::from(*byte), 2),
-        [0xd1, rest @ ..] => (i64::from(i16::from_be_bytes(*rest.first_chunk()?)), 3),
-        [0xcd, rest @ ..] => (i64::from(u16::from_be_bytes(*rest.first_chunk()?)), 3),
-        [0xd2, rest @ ..] => (i64::from(i32::from_be_bytes(*rest.first_chunk()?)), 5),
-        [0xce, rest @ ..] => (i64::from(u32::from_be_bytes(*rest.first_chunk()?)), 5),
-        [0xd3, rest @ ..] => (i64::from_be_bytes(*rest.first_chunk()?), 9),
-        [0xcf, rest @ ..] => (i64::try_from(u64::from_be_bytes(*rest.first_chunk()?)).ok()?, 9),
-        _ => return None,
-    })
-}
-
-/// Bytes of a value that is of a part's type, in one of the usual forms of whole numbers that are not negative, of doubles, and of short strings.
-#[inline]
-fn usual_length(part: &KeyPart, value: &[u8]) -> Option<usize> {
-    let length = match (part.field_type, value) {
-        (FieldType::Unsigned | FieldType::Integer, [0..=0x7f, ..]) => 1,
-        (FieldType::Unsigned | FieldType::Integer, [0xcc, ..]) => 2,
-        (FieldType::Unsigned | FieldType::Integer, [0xcd, ..]) => 3,
-        (FieldType::Unsigned | FieldType::Integer, [0xce, ..]) => 5,
-        (FieldType::Unsigned | FieldType::Integer, [0xcf, ..]) | (FieldType::Double, [0xcb, ..]) => 9,
-        (FieldType::String, [head @ 0xa0..=0xbf, ..]) => 1 + usize::from(head & 0x1f),
-        (FieldType::String, [0xd9, length, ..]) => 2 + usize::from(*length),
-        _ => return None,
-    };
-    (length <= value.len()).then_some(length)
-}
-
-/// The bytes of the head of a string of up to 255, and the string.
-#[inline(always)]
-fn short_text(value: &[u8]) -> Option<(usize, &[u8])> {
-    match value {
-        [head @ 0xa0..=0xbf, rest @ ..] => Some((1, rest.get(..usize::from(head & 0x1f))?)),
-        [0xd9, length, rest @ ..] => Some((2, rest.get(..usize::from(*length))?)),
-        _ => None,
-    }
-}
-
-fn compare_part(part: &KeyPart, a: Option<&[u8]>, b: Option<&[u8]>) -> Ordering {
-    let (Some(a), Some(b)) = (a, b) else {
-        return is_nil(b).cmp(&is_nil(a));
-    };
-    if let Some((order, ..)) = compare_alike(part, a, b) {
-        return order;
-    }
-    if part.is_nullable {
-        match (is_nil(Some(a)), is_nil(Some(b))) {
-            (false, false) => {}
-            (a, b) => return b.cmp(&a),
-        }
-    }
-    match part.field_type {
-        FieldType::Unsigned => Reader::new(a).read_uint().unwrap_or(0).cmp(&Reader::new(b).read_uint().unwrap_or(0)),
-        FieldType::Integer => Reader::new(a).read_i128().unwrap_or(0).cmp(&Reader::new(b).read_i128().unwrap_or(0)),
-        FieldType::String => compare_text(part, a, b),
-        _ => compare_scalars(part, a, b),
-    }
-}
-
-fn compare_text(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
-    let a = Reader::new(a).read_str().unwrap_or(b"");
-    let b = Reader::new(b).read_str().unwrap_or(b"");
-    match part.text_collation() {
-        Some(collation) => collation.compare(a, b),
-        None => a.cmp(b),
-    }
-}
-
-/// The ordered bytes of a moment.
-pub(crate) fn moment(value: &[u8]) -> [u8; 12] {
-    let body = Reader::new(value).read_ext().map_or(&b""[..], |(_, body)| body);
-    Datetime::decode(body).unwrap_or_default().ordered()
-}
-
-fn compare_scalars(part: &KeyPart, a: &[u8], b: &[u8]) -> Ordering {
-    let class = class_of(a);
-    let by_class = class.cmp(&class_of(b));
-    if by_class.is_ne() {
-        return by_class;
-    }
-    match class {
-        1 => Reader::new(a).read_bool().ok().cmp(&Reader::new(b).read_bool().ok()),
-        2 => match (Number::read(a), Number::read(b)) {
-            (Some(a), Some(b)) => a.compare(b),
-            (a, b) => a.is_some().cmp(&b.is_some()),
-        },
-        3 => compare_text(part, a, b),
-        4 => Reader::new(a).read_bin().unwrap_or(b"").cmp(Reader::new(b).read_bin().unwrap_or(b"")),
-        5 => {
-            let body = |value| Reader::new(value).read_ext().map_or(&b""[..], |(_, body)| body);
-            body(a).cmp(body(b))
-        }
-        6 => moment(a).cmp(&moment(b)),
-        _ => Ordering::Equal,
-    }
-}
-
-#[inline]
-fn prefix(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => {
-            let mut buffer = [0; 8];
-            buffer[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(buffer)
-        }
-    }
-}
-
-#[inline]
-fn hint_of(part: &KeyPart, value: Option<&[u8]>) -> u64 {
-    let Some(value) = value else {
-        return 0;
-    };
-    if part.is_nullable && is_nil(Some(value)) {
-        return 0;
-    }
-    match part.field_type {
-        FieldType::Unsigned => Reader::new(value).read_uint().unwrap_or(0),
-        FieldType::Integer => integer_hint(Reader::new(value).read_i128().unwrap_or(0)),
-        FieldType::String if part.text_collation().is_none() => prefix(Reader::new(value).read_str().unwrap_or(b"")),
-        FieldType::String => 0,
-        _ => {
-            let class = class_of(value);
-            let within = match class {
-                1 => u64::from(Reader::new(value).read_bool().unwrap_or(false)) << 32,
-                2 => Number::read(value).map_or(0, |number| ordered_bits(number.to_f64())),
-                3 if part.text_collation().is_none() => prefix(Reader::new(value).read_str().unwrap_or(b"")),
-                4 => prefix(Reader::new(value).read_bin().unwrap_or(b"")),
-                5 => prefix(Reader::new(value).read_ext().map_or(b"", |(_, body)| body)),
-                6 => prefix(&moment(value)),
-                _ => 0,
-            };
-            u64::from(class) << 60 | within >> 4
-        }
-    }
-}
-
-fn integer_hint(value: i128) -> u64 {
-    ((value - i128::from(i64::MIN)) >> 1) as u64
-}
-
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Mixes a value into a hash: a folded 128-bit product, as wyhash does.
-#[inline]
-fn mix(hash: u64, value: u64) -> u64 {
-    let product = u128::from(hash ^ value ^ 0xa076_1d64_78bd_642f) * u128::from(MULTIPLIER | 1);
-    (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ value.wrapping_mul(MULTIPLIER)
-}
-
-/// A hash of bytes. It is an order of collations and as such in files: it stays as it is.
-pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mut hash = bytes.len() as u64;
-    for chunk in bytes.chunks(8) {
-        hash = mix(hash, prefix(chunk));
-    }
-    mix(hash, 0x5bd1_e995)
-}
-
-fn hash_part(part: &KeyPart, value: Option<&[u8]>) -> u64 {
-    let Some(value) = value else {
-        return 0;
-    };
-    let mut reader = Reader::new(value);
-    // The usual form first.
-    if let [0xa0..=0xbf | 0xd9, ..] = value
-        && part.collation.is_none()
-    {
-        return hash_bytes(reader.read_str().unwrap_or(b""));
-    }
-    match class_of(value) {
-        1 => 1 + u64::from(reader.read_bool().unwrap_or(false)),
-        2 => match Number::read(value) {
-            Some(number) => match number.to_integer() {
-                Some(integer) => mix(integer as u64, (integer >> 64) as u64),
-                None => mix(ordered_bits(number.to_f64()), 7),
-            },
-            None => 0,
-        },
-        3 => {
-            let text = reader.read_str().unwrap_or(b"");
-            part.text_collation().map_or_else(|| hash_bytes(text), |collation| collation.hash(text))
-        }
-        4 => hash_bytes(reader.read_bin().unwrap_or(b"")),
-        5 => hash_bytes(reader.read_ext().map_or(b"", |(_, body)| body)),
-        6 => hash_bytes(&moment(value)),
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::compare::compare_scalars;
     use super::*;
+    use crate::datetime::Datetime;
     use crate::decimal::Decimal;
     use proptest::prelude::*;
 

@@ -2,7 +2,8 @@
 //!
 //! All rows are found by DECLARE, so that they are those of one moment, and may be gone through in any direction; `WITH HOLD` costs nothing more then.
 
-use super::serve::{Work, put_row};
+use super::rows::put_row;
+use super::serve::Work;
 use sql::{Column, Condition, Dialect, Error, Prepared, Step, Value};
 use std::rc::Rc;
 

@@ -3,7 +3,9 @@
 //! ```text
 //! message.rs    bytes -> Message, and how messages are written
 //! startup.rs    who it is: the first message, SCRAM-SHA-256, cancelling
-//! serve.rs      messages of statements, in a fiber: simple and extended protocol
+//! serve.rs      messages of statements, in a fiber: the simple protocol, transactions around messages
+//! extended.rs   the extended protocol
+//! rows.rs       columns and rows of an answer
 //! session.rs    statements about the session: transactions, settings, notifications
 //! cursors.rs    DECLARE, FETCH, MOVE, CLOSE
 //! copy.rs       COPY from the client and to it
@@ -16,9 +18,11 @@
 
 mod copy;
 mod cursors;
+mod extended;
 mod formats;
 mod message;
 mod probe;
+mod rows;
 mod serve;
 mod session;
 mod startup;
@@ -140,7 +144,7 @@ struct Portal {
     /// Of each column, whether it is binary; one for all, or none.
     formats: Vec<bool>,
     /// Rows that were found and not asked for yet, as messages, and how many were handed out.
-    rest: Option<serve::Rest>,
+    rest: Option<extended::Rest>,
     is_done: bool,
 }
 

@@ -1,6 +1,6 @@
 //! GROUP BY: its keys, and sets of them.
 
-use super::query::Groups;
+use super::select::Groups;
 use super::{Binder, Bound, Output, Scope};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};

@@ -3,6 +3,7 @@
 //! A query block is bound in one go: FROM gives the names, every expression becomes an [`Expr`] over places of the frame, and a column gets a place when
 //! the first expression uses it. So scans fetch what is used and nothing else.
 
+mod access;
 mod aggregates;
 mod arrays;
 mod calls;
@@ -11,21 +12,26 @@ mod exact;
 mod expressions;
 mod from;
 mod groups;
+mod insert;
+mod joins;
 mod json;
 mod moments;
 mod mysql;
 mod operators;
 mod origin;
 mod query;
+mod select;
 mod sets;
 mod subqueries;
+mod update;
 mod views;
 mod windows;
 mod write;
 
 pub(crate) use calls::keeps_collation;
 pub use origin::{Origin, PartOf};
-pub(crate) use query::{is_column, unnested};
+pub(crate) use query::unnested;
+pub(crate) use select::is_column;
 pub(crate) use write::{Change, Changed, OnConflict, PASSES_OVER, Write};
 
 pub use exact::type_of_parameter;

@@ -501,7 +501,7 @@ impl Binder<'_> {
             let mut own: Vec<Slot> = Vec::new();
             let mut partition = Vec::new();
             for bound in window.partition {
-                partition.push(place(super::query::canonical(bound.expr, &bound.collation)));
+                partition.push(place(super::select::canonical(bound.expr, &bound.collation)));
             }
             let mut order = Vec::new();
             for (bound, is_descending, nulls_first) in window.order {

@@ -1,8 +1,8 @@
 //! What depends on what: `pg_depend`, and `pg_rewrite`, by whose rows a view depends on what it reads. `pg_dump` orders what it writes by them.
 
+use super::postgres::default_number;
 use super::{
-    INDEXES, Value, View, columns_of, default_number, default_of, int, sequence_named_by, sequence_number,
-    table_number, text,
+    INDEXES, Value, View, columns_of, default_of, int, sequence_named_by, sequence_number, table_number, text,
 };
 use crate::bind::Binder;
 use crate::views;

@@ -1,6 +1,13 @@
 //! `information_schema`, as far as both dialects have it alike.
 
-use super::*;
+use super::postgres::{database_name, shown_sequences};
+use super::types::{PG_TYPES, format_type, type_number};
+use super::{View, columns_of, default_of, int, text};
+use crate::shown_constraints::{Shown, words_of};
+use crate::table::Table;
+use crate::types::Base;
+use crate::value::Value;
+use std::rc::Rc;
 
 pub(super) fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
     let (catalog, schema) = schema_names(view);

@@ -1,6 +1,7 @@
 //! LOAD DATA LOCAL: what is said of the file, and the INSERT that its lines are put in by.
 
-use super::statements::{Said, Words, quoted};
+use super::statements::{Said, quoted};
+use super::words::Words;
 use crate::control::{Control, Field, Lines, Load};
 use crate::error::{Condition, Error, Result};
 use sqlparser::tokenizer::Token;

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! text.rs        a client's bytes -> texts of statements
-//! statements.rs  statements about the session, and SHOW as queries over information_schema
+//! words.rs       the words of a statement, read one after the other
+//! statements.rs  statements that MySQL alone has
+//! set.rs         SET in all its forms
+//! show.rs        SHOW as queries over information_schema
 //! load.rs        LOAD DATA LOCAL
 //! variables.rs   @@system and @user variables
 //! schema.rs      information_schema as MySQL has it
@@ -16,9 +19,12 @@ pub(crate) mod functions;
 mod load;
 pub(crate) mod moments;
 pub(crate) mod schema;
+mod set;
+pub(crate) mod show;
 pub(crate) mod statements;
 pub(crate) mod text;
 pub(crate) mod variables;
+mod words;
 
 pub(crate) use statements::{Said, own};
 pub use text::statements as texts;

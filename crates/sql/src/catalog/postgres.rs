@@ -1,0 +1,439 @@
+//! `pg_catalog`: rows of the tables that PostgreSQL alone has.
+
+use super::describe::index_definition;
+use super::types::{PG_TYPES, modifier, storage_of, type_number};
+use super::{
+    ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
+    constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
+};
+use crate::shown_constraints::{self, Shown};
+use crate::table::Table;
+use crate::types::Base;
+use crate::value::Value;
+use std::rc::Rc;
+
+pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |number: i64, name: &str, kind: &str, owner: i64, columns: i64, rows: f64, has_index: bool| {
+        vec![
+            int(number),
+            text(name),
+            int(PUBLIC),
+            int(0),
+            int(0),
+            int(owner),
+            int(if kind == "i" { 403 } else { 2 }),
+            int(number),
+            int(0),
+            int((rows / 100.0).ceil() as i64),
+            Value::Double(rows),
+            int(0),
+            int(0),
+            Value::Bool(has_index),
+            Value::Bool(false),
+            text("p"),
+            text(kind),
+            int(columns),
+            int(0),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            text("d"),
+            Value::Bool(false),
+            int(0),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            int(0),
+            int(0),
+        ]
+    };
+    let mut rows = Vec::new();
+    for table in view.tables() {
+        let count = columns_of(&table).count() as i64;
+        let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
+        let owner = view.owner(&table);
+        let number = table_number(table.space.id.0);
+        let kind = if view.is_view(&table) { "v" } else { "r" };
+        let mut class = row(number, &table.name, kind, owner, count, table.row_count() as f64, has_index);
+        if table.space.has_constraints() {
+            let shown = shown_constraints::of(view.database, &table);
+            class[18] = int(shown.iter().filter(|one| matches!(one, Shown::Check { .. })).count() as i64);
+            // Triggers keep foreign keys there: clients ask for keys where there are some.
+            class[20] = Value::Bool(true);
+        }
+        rows.push(class);
+        for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
+            let number = index_number(table.space.id.0, u64::from(index.id.0));
+            let parts = table.indexes[at].parts.len() as i64;
+            rows.push(row(number, &index.name, "i", owner, parts, 0.0, false));
+        }
+    }
+    for def in shown_sequences(view) {
+        let owner = i64::from(def.owner) + 10;
+        rows.push(row(sequence_number(def.id), &def.name, "S", owner, 3, 1.0, false));
+    }
+    rows
+}
+
+/// Comments of tables and columns, and that of the schema.
+pub(super) fn description_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = vec![vec![int(PUBLIC), int(2615), int(0), text("standard public schema")]];
+    for table in view.tables() {
+        let number = table_number(table.space.id.0);
+        let mut add = |at: i64, comment: String| rows.push(vec![int(number), int(1259), int(at), Value::text(comment)]);
+        if let Some(comment) = crate::comments::of(view.database, &table.space) {
+            add(0, comment);
+        }
+        for (number, at) in columns_of(&table) {
+            if let Some(comment) = &table.columns[at].comment {
+                add(number, comment.clone());
+            }
+        }
+    }
+    rows
+}
+
+/// Sequences, but those that fill keys nobody has declared.
+pub(super) fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>> {
+    let spaces = view.database.catalog.spaces().into_iter().filter(|space| !space.is_system() && space.has_rows());
+    let hidden: Vec<u32> = spaces
+        .filter(|space| space.sequence.borrow().is_some())
+        .filter_map(|space| Table::of(view.database, space).ok())
+        .filter_map(|table| table.generated.filter(|(field, _)| table.columns[*field].is_hidden))
+        .map(|(_, sequence)| sequence)
+        .collect();
+    let all = view.database.catalog.sequences();
+    let shown = all.iter().map(|sequence| sequence.def());
+    shown.filter(|def| !hidden.contains(&def.id) && def.id < database::SESSION_ID_MIN).collect()
+}
+
+pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    let mut add = |relation: i64, table: &Table, at: usize, number: i64| {
+        let column = &table.columns[at];
+        let number_of_type = type_number(column.ty);
+        let size = PG_TYPES.iter().find(|known| known.0 == number_of_type).map_or(-1, |known| known.2);
+        rows.push(vec![
+            int(relation),
+            text(&column.name),
+            int(number_of_type),
+            int(-1),
+            int(size),
+            int(number),
+            int(0),
+            int(-1),
+            int(modifier(column.ty)),
+            Value::Bool(size > 0 && size <= 8),
+            text(storage_of(size)),
+            text(""),
+            text("i"),
+            Value::Bool(!column.is_nullable),
+            Value::Bool(default_of(view, table, at).is_some()),
+            Value::Bool(false),
+            text(""),
+            text(""),
+            Value::Bool(false),
+            Value::Bool(true),
+            int(0),
+            int(if column.ty.base == Base::Text { 100 } else { 0 }),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]);
+    };
+    for table in view.tables() {
+        for (number, at) in columns_of(&table) {
+            add(table_number(table.space.id.0), &table, at, number);
+        }
+        for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
+            let relation = index_number(table.space.id.0, u64::from(index.id.0));
+            for ((field, ..), number) in table.indexes[at].parts.iter().zip(1..) {
+                add(relation, &table, *field, number);
+            }
+        }
+    }
+    rows
+}
+
+pub(super) fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, at): (Rc<Table>, usize)| {
+        let index = &table.indexes[at];
+        let is_primary = index.id.0 == 0;
+        let keys: Vec<i64> = index.parts.iter().map(|(field, ..)| column_number(&table, *field)).collect();
+        let zeros = || numbers(keys.iter().map(|_| 0));
+        vec![
+            int(index_number(table.space.id.0, u64::from(index.id.0))),
+            int(table_number(table.space.id.0)),
+            int(keys.len() as i64),
+            int(keys.len() as i64),
+            Value::Bool(index.is_unique),
+            Value::Bool(false),
+            Value::Bool(is_primary),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(true),
+            Value::Bool(false),
+            numbers(keys.iter().copied()),
+            zeros(),
+            zeros(),
+            zeros(),
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    view.indexes().into_iter().map(row).collect()
+}
+
+pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint);
+    let row = |(table, at): (Rc<Table>, usize)| {
+        let index = &table.indexes[at];
+        let number = index_number(table.space.id.0, u64::from(index.id.0));
+        vec![
+            int(number),
+            text(&index.name),
+            int(PUBLIC),
+            text(if index.id.0 == 0 { "p" } else { "u" }),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            int(table_number(table.space.id.0)),
+            int(0),
+            int(number),
+            int(0),
+            int(0),
+            text(" "),
+            text(" "),
+            text(" "),
+            Value::Bool(true),
+            int(0),
+            Value::Bool(true),
+            numbers(index.parts.iter().map(|(field, ..)| column_number(&table, *field))),
+            Value::Null,
+            Value::Null,
+        ]
+    };
+    let mut rows: Vec<Vec<Value>> = unique.map(row).collect();
+    for (table, at, shown) in view.constraints() {
+        let letter = |action: database::Action| match action {
+            database::Action::NoAction => "a",
+            database::Action::Restrict => "r",
+            database::Action::Cascade => "c",
+            database::Action::SetNull => "n",
+            database::Action::SetDefault => "d",
+        };
+        let number_of = |table: &Table, fields: &[usize]| {
+            numbers(fields.iter().map(|field| column_number(table, *field)).collect::<Vec<_>>())
+        };
+        let (kind, columns, foreign) = match &shown {
+            Shown::Check { columns, .. } => ("c", columns, None),
+            Shown::Key { columns, parent, on_delete, on_update, .. } => {
+                ("f", columns, Some((parent, on_delete, on_update)))
+            }
+        };
+        let index = foreign
+            .and_then(|(parent, ..)| parent.index.as_ref().map(|(id, _)| index_number(parent.table.space.id.0, *id)));
+        rows.push(vec![
+            int(constraint_number(table.space.id.0, at)),
+            text(shown.name()),
+            int(PUBLIC),
+            text(kind),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            int(table_number(table.space.id.0)),
+            int(0),
+            int(index.unwrap_or(0)),
+            int(0),
+            int(foreign.map_or(0, |(parent, ..)| table_number(parent.table.space.id.0))),
+            text(foreign.map_or(" ", |(_, _, on_update)| letter(*on_update))),
+            text(foreign.map_or(" ", |(_, on_delete, _)| letter(*on_delete))),
+            text(if kind == "f" { "s" } else { " " }),
+            Value::Bool(true),
+            int(0),
+            Value::Bool(kind == "f"),
+            number_of(&table, columns),
+            foreign.map_or(Value::Null, |(parent, ..)| number_of(&parent.table, &parent.columns)),
+            Value::Null,
+        ]);
+    }
+    rows
+}
+
+pub(super) fn namespace_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+    let schemas = [
+        (PG_CATALOG, "pg_catalog", ADMIN_NUMBER),
+        (PUBLIC, "public", DATABASE_OWNER),
+        (INFORMATION_SCHEMA, "information_schema", ADMIN_NUMBER),
+    ];
+    schemas.iter().map(|(number, name, owner)| vec![int(*number), text(name), int(*owner), Value::Null]).collect()
+}
+
+/// The number of a column's default.
+pub(super) fn default_number(relation: i64, column: i64) -> i64 {
+    relation * 2000 + column
+}
+
+pub(super) fn default_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for table in view.tables() {
+        for (number, at) in columns_of(&table) {
+            if let Some(default) = default_of(view, &table, at) {
+                let relation = table_number(table.space.id.0);
+                rows.push(vec![int(default_number(relation, number)), int(relation), int(number), text(&default)]);
+            }
+        }
+    }
+    rows
+}
+
+pub(super) fn database_name(view: &View<'_>) -> String {
+    let session = crate::Sql::of(view.database).session(view.context.session.id);
+    session.map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone())
+}
+
+pub(super) fn database_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    vec![vec![
+        int(1),
+        text(&database_name(view)),
+        int(ADMIN_NUMBER),
+        int(6),
+        text("c"),
+        Value::Bool(false),
+        Value::Bool(true),
+        int(-1),
+        int(1663),
+        text("C.UTF-8"),
+        text("C.UTF-8"),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+        int(0),
+        int(0),
+    ]]
+}
+
+/// All rights that can be granted on everything.
+pub(crate) const EVERYTHING: u32 = 0x1fff;
+
+pub(super) fn role_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let users = view.database.catalog.users();
+    let row = |user: &Rc<database::User>| {
+        let rights = view.database.catalog.rights_of(user.id);
+        let is_admin = user.id == database::ADMIN || rights.universe & EVERYTHING == EVERYTHING;
+        vec![
+            text(&user.name),
+            Value::Bool(is_admin),
+            Value::Bool(true),
+            Value::Bool(is_admin),
+            Value::Bool(is_admin),
+            Value::Bool(user.kind == database::UserKind::User),
+            Value::Bool(false),
+            int(-1),
+            Value::Null,
+            Value::Null,
+            Value::Bool(is_admin),
+            Value::Null,
+            int(i64::from(user.id) + 10),
+        ]
+    };
+    let mut rows: Vec<Vec<Value>> = users.iter().map(row).collect();
+    let mut owner = vec![text("pg_database_owner"), Value::Bool(false), Value::Bool(true)];
+    owner.extend((0..4).map(|_| Value::Bool(false)));
+    owner.extend([int(-1), Value::Null, Value::Null, Value::Bool(false), Value::Null, int(DATABASE_OWNER)]);
+    rows.push(owner);
+    rows
+}
+
+pub(super) fn setting_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let session = crate::Sql::of(view.database).session(view.context.session.id);
+    let all = session.map(|session| session.all()).unwrap_or_default();
+    all.into_iter()
+        .map(|(name, value, about)| {
+            let value = text(&value);
+            let rest = [text(&about), text("user"), text("string"), text("default"), value.clone(), value.clone()];
+            [vec![text(&name), value, Value::Null, text("Settings")], rest.to_vec()].concat()
+        })
+        .collect()
+}
+
+pub(super) fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |table: Rc<Table>| {
+        let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
+        let owner = view.database.catalog.user_name(table.space.owner());
+        vec![
+            text("public"),
+            text(&table.name),
+            text(&owner),
+            Value::Null,
+            Value::Bool(has_index),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(false),
+        ]
+    };
+    view.tables().into_iter().filter(|table| !view.is_view(table)).map(row).collect()
+}
+
+pub(super) fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, query): (Rc<Table>, String)| {
+        let owner = view.database.catalog.user_name(table.space.owner());
+        vec![text("public"), text(&table.name), text(&owner), text(&query)]
+    };
+    view.views().into_iter().map(row).collect()
+}
+
+pub(super) fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |(table, at): (Rc<Table>, usize)| {
+        vec![
+            text("public"),
+            text(&table.name),
+            text(&table.indexes[at].name),
+            Value::Null,
+            text(&index_definition(&table, at)),
+        ]
+    };
+    view.indexes().into_iter().map(row).collect()
+}
+
+pub(super) fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    shown_sequences(view)
+        .into_iter()
+        .map(|def| {
+            vec![
+                int(sequence_number(def.id)),
+                int(20),
+                int(def.start),
+                int(def.step),
+                int(def.max),
+                int(def.min),
+                int(1),
+                Value::Bool(def.is_cyclic),
+            ]
+        })
+        .collect()
+}
+
+pub(super) fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+    [(2, "heap", "t"), (403, "btree", "i"), (405, "hash", "i")]
+        .iter()
+        .map(|(number, name, kind)| vec![int(*number), text(name), text(""), text(kind)])
+        .collect()
+}
+
+/// Tables as `pg_statio_all_tables` and its like have them.
+pub(super) fn table_statistics(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |table: &Rc<Table>| {
+        let rows = i64::try_from(table.row_count()).unwrap_or(i64::MAX);
+        vec![int(table_number(table.space.id.0)), text("public"), text(&table.name), int(rows)]
+    };
+    view.tables().iter().filter(|table| !view.is_view(table)).map(row).collect()
+}
