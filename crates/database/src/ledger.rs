@@ -45,11 +45,14 @@ pub(crate) struct Ledger {
     lost_from: Cell<Option<Position>>,
     /// Of the last change of schema, users or rights.
     schema_written: Cell<Position>,
+    /// The thread always has something to do.
+    is_loaded: Cell<bool>,
 }
 
 impl Ledger {
     /// Begins to log, behind what is durable.
-    pub(crate) fn open(&self, journal: Journal) {
+    pub(crate) fn open(&self, mut journal: Journal) {
+        journal.note_load(self.is_loaded.get());
         self.durable.set(journal.durable());
         *self.journal.borrow_mut() = Some(journal);
     }
@@ -214,6 +217,15 @@ impl Database {
     /// The fd that becomes readable when the log has news; the event loop watches it and calls `turn`.
     pub fn log_notifier(&self) -> Option<Arc<Notifier>> {
         self.ledger.with(|journal| Arc::clone(journal.notifier()))
+    }
+
+    /// Takes notice whether the thread always has something to do, or waits for a good part of its time: the log leaves more to others then.
+    pub fn note_load(&self, is_loaded: bool) {
+        if self.ledger.is_loaded.replace(is_loaded) != is_loaded
+            && let Some(journal) = self.ledger.journal.borrow_mut().as_mut()
+        {
+            journal.note_load(is_loaded);
+        }
     }
 
     /// Hands the open group to the log. Called at the end of every turn of the event loop.

@@ -25,7 +25,7 @@ use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId, Wake};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::rc::Rc;
 use storage::{Change, Key, ordered_key};
 use tuple::{IndexId, SpaceId, Tuple, msgpack};
@@ -42,6 +42,31 @@ const NAMED_MAX: usize = 8;
 /// A row: its space, and its primary key as ordered bytes.
 pub(crate) type RowKey = (SpaceId, Rc<[u8]>);
 
+/// What a lock is on, for errors: put into words when there is one.
+#[derive(Clone)]
+pub(crate) enum Shown {
+    /// A row, by its key in MessagePack.
+    Key(Rc<[u8]>),
+    /// The definition of a space.
+    Definition(SpaceId),
+    /// The whole schema.
+    Schema,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shown::Key(key) => {
+                let mut shown = String::new();
+                msgpack::format_value(key, &mut shown);
+                out.write_str(&shown)
+            }
+            Shown::Definition(id) => write!(out, "[{id}]"),
+            Shown::Schema => out.write_str("of everything"),
+        }
+    }
+}
+
 /// Who waits for a row.
 struct Waiter {
     owner: u64,
@@ -53,8 +78,8 @@ struct Waiter {
 struct Lock {
     /// Number of the transaction that has the row, or of the statement of none.
     owner: u64,
-    /// The key as a client writes it, for errors.
-    shown: String,
+    /// What is locked, for errors.
+    shown: Shown,
     waiters: VecDeque<Waiter>,
 }
 
@@ -284,7 +309,7 @@ impl Database {
         Ok(())
     }
 
-    /// The row that a key names, and the key in words; none if there is no such row. What is looked at does not count: it may change before the
+    /// The row that a key names, and the key as it is shown; none if there is no such row. What is looked at does not count: it may change before the
     /// row is locked.
     fn row_key(
         &self,
@@ -292,7 +317,7 @@ impl Database {
         space: &Rc<Space>,
         index_id: IndexId,
         key: Key<'_>,
-    ) -> Result<Option<(RowKey, String)>> {
+    ) -> Result<Option<(RowKey, Shown)>> {
         if index_id == 0 {
             let Some(primary) = space.index_def(IndexId::PRIMARY) else { return Ok(None) };
             let mut bytes = Vec::new();
@@ -309,7 +334,7 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         row: RowKey,
-        shown: &str,
+        shown: &Shown,
         timeout_ns: Option<u64>,
     ) -> Result<()> {
         if self.has_alone(context, space) {
@@ -330,7 +355,7 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         row: RowKey,
-        shown: &str,
+        shown: &Shown,
         timeout_ns: Option<u64>,
     ) -> Result<()> {
         let Some(owner) = self.txn_id(context) else { return Err(Error::new(ErrorCode::NoTransaction, &[])) };
@@ -351,13 +376,13 @@ impl Database {
     }
 
     /// Locks what nobody has locked. Errors: there are too many locks.
-    pub(crate) fn take_free(&self, owner: u64, row: RowKey, shown: &str) -> Result<Held> {
+    pub(crate) fn take_free(&self, owner: u64, row: RowKey, shown: &Shown) -> Result<Held> {
         let locks = &self.locks;
         debug_assert!(!locks.has(&row), "who takes what is free looks before");
         if locks.count.get() >= LOCKS_MAX {
             return Err(Error::new(ErrorCode::MemoryIssue, &[&LOCKS_MAX, &"rows that are locked", &"another lock"]));
         }
-        let lock = Lock { owner, shown: shown.to_string(), waiters: VecDeque::new() };
+        let lock = Lock { owner, shown: shown.clone(), waiters: VecDeque::new() };
         locks.rows.borrow_mut().insert(row.clone(), lock);
         locks.count.set(locks.count.get() + 1);
         if is_definition(&row) {
@@ -373,7 +398,7 @@ impl Database {
         space: &Rc<Space>,
         owner: u64,
         row: RowKey,
-        shown: &str,
+        shown: &Shown,
         timeout_ns: Option<u64>,
     ) -> Result<Held> {
         if self.locks.owner_of(&row).is_none() {
@@ -390,7 +415,7 @@ impl Database {
         space: &Rc<Space>,
         owner: u64,
         row: &RowKey,
-        shown: &str,
+        shown: &Shown,
         timeout_ns: Option<u64>,
     ) -> Result<()> {
         match self.locks.has(row) {
@@ -406,7 +431,7 @@ impl Database {
         space: &Rc<Space>,
         (owner, is_passing): (u64, bool),
         row: &RowKey,
-        shown: &str,
+        shown: &Shown,
         timeout_ns: Option<u64>,
     ) -> Result<()> {
         let locks = &self.locks;
@@ -520,7 +545,7 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         row: RowKey,
-        shown: &str,
+        shown: &Shown,
     ) -> Result<Option<Held>> {
         match (self.locks.owner_of(&row), self.txn_id(context)) {
             (None, _) => Ok(None),
@@ -610,21 +635,17 @@ fn is_definition(row: &RowKey) -> bool {
     row.0.0 < 512
 }
 
-pub(crate) fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, String)> {
+pub(crate) fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, Shown)> {
     let primary = space.index_def(IndexId::PRIMARY)?;
     let bytes = ordered_key(&primary.key_def, row)?;
     let mut key = Vec::new();
     primary.key_def.extract_key(row, &mut key);
-    let mut shown = String::new();
-    msgpack::format_value(&key, &mut shown);
-    Some(((space.id, bytes.into()), shown))
+    Some(((space.id, bytes.into()), Shown::Key(key.into())))
 }
 
-fn show(key: Key<'_>) -> String {
-    let mut array = Vec::new();
+fn show(key: Key<'_>) -> Shown {
+    let mut array = Vec::with_capacity(key.parts.len() + 5);
     msgpack::encode_array(&mut array, key.part_count);
     array.extend_from_slice(key.parts);
-    let mut shown = String::new();
-    msgpack::format_value(&array, &mut shown);
-    shown
+    Shown::Key(array.into())
 }

@@ -32,7 +32,7 @@ use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fields::Fields;
-use crate::locks::Held;
+use crate::locks::{Held, Shown};
 use crate::session::Context;
 use crate::session_spaces::SESSION_ID_MIN;
 use crate::statement::Operation;
@@ -289,7 +289,7 @@ impl Database {
         let key = definition_key(space.id);
         match self.locks.owner_of(&key) {
             Some(owner) => owner == txn.id(),
-            None => self.take_free(txn.id(), key, &format!("[{}]", space.id)).map(|held| txn.hold(held)).is_ok(),
+            None => self.take_free(txn.id(), key, &Shown::Definition(space.id)).map(|held| txn.hold(held)).is_ok(),
         }
     }
 
@@ -346,7 +346,7 @@ impl Database {
     pub fn lock_schema(&self, context: &Context, timeout_ns: Option<u64>) -> Result<()> {
         self.enter(context)?;
         let schema = self.space(SCHEMA_ID)?;
-        self.lock_key(context, &schema, schema_key(), "of everything", timeout_ns)
+        self.lock_key(context, &schema, schema_key(), &Shown::Schema, timeout_ns)
     }
 
     /// Gives the schema free again, unless the open transaction has changed it: for a statement that was refused.
@@ -373,8 +373,8 @@ impl Database {
         let named = named.and_then(|id| u32::try_from(id).ok());
         let (key, shown) = match named {
             Some(id) if id >= SESSION_ID_MIN => return Ok(None),
-            _ if is_schema(space.id) => (schema_key(), "of everything".to_string()),
-            Some(id) if space.id == TRUNCATE_ID => (definition_key(SpaceId(id)), format!("[{id}]")),
+            _ if is_schema(space.id) => (schema_key(), Shown::Schema),
+            Some(id) if space.id == TRUNCATE_ID => (definition_key(SpaceId(id)), Shown::Definition(SpaceId(id))),
             _ => return Ok(None),
         };
         self.wait_for_key(context, space, key, &shown)
@@ -407,7 +407,7 @@ impl Database {
     ) -> Result<()> {
         while self.is_definition_taken(context, space) {
             let owner = self.txn_id(context).unwrap_or_else(|| self.isolation.next_txn_id());
-            let shown = format!("[{}]", space.id);
+            let shown = Shown::Definition(space.id);
             // Others may write to it as well.
             self.pass(context, space, owner, &definition_key(space.id), &shown, timeout_ns)?;
             self.enter(context)?;
@@ -438,12 +438,12 @@ impl Database {
             return Ok(());
         }
         if is_schema(space.id) {
-            self.hold_key(context, schema_key(), "of everything")?;
+            self.hold_key(context, schema_key(), &Shown::Schema)?;
         }
         let is_definition = matches!(space.id, SPACE_ID | INDEX_ID | SPACE_SEQUENCE_ID | TRUNCATE_ID);
         match id.filter(|_| is_definition) {
             Some(id) if !self.is_own_space(context, SpaceId(id)) => {
-                self.hold_key(context, definition_key(SpaceId(id)), &format!("[{id}]"))
+                self.hold_key(context, definition_key(SpaceId(id)), &Shown::Definition(SpaceId(id)))
             }
             _ => Ok(()),
         }
@@ -454,7 +454,7 @@ impl Database {
         context.txn.borrow().as_ref().is_some_and(|txn| txn.schema.is_own(id))
     }
 
-    fn hold_key(&self, context: &Context, key: (SpaceId, Rc<[u8]>), shown: &str) -> Result<()> {
+    fn hold_key(&self, context: &Context, key: (SpaceId, Rc<[u8]>), shown: &Shown) -> Result<()> {
         let Some(own) = self.txn_id(context) else { return Ok(()) };
         match self.locks.owner_of(&key) {
             Some(owner) if owner == own => Ok(()),

@@ -10,6 +10,7 @@ use crate::door::Doors;
 use crate::eagerness::Eagerness;
 use crate::handshakes::Handshakes;
 use crate::listeners::{ACCEPT_AGAIN_NS, FIRST_CONNECTION, Listeners, Refusing};
+use crate::occupancy::Occupancy;
 use crate::sender::{Outlet, Sender};
 use crate::service::{NetConfig, Service};
 use crate::watch::Watch;
@@ -64,6 +65,7 @@ pub struct EventLoop {
     /// The log has failed, and the answers that waited for it have become errors.
     pub(crate) has_failed: bool,
     eagerness: Eagerness,
+    occupancy: Occupancy,
     /// When the turn had its events.
     pub(crate) begun_ns: u64,
     pub(crate) stop: Arc<AtomicBool>,
@@ -113,6 +115,7 @@ impl EventLoop {
             buffer: vec![0; READ_BYTES_MAX],
             has_failed: false,
             eagerness: Eagerness::new(runtime::processors()),
+            occupancy: Occupancy::default(),
             begun_ns: 0,
             stop: Arc::new(AtomicBool::new(false)),
         })
@@ -173,8 +176,11 @@ impl EventLoop {
             let has_clients = !self.readable.is_empty() || !self.crowded.is_empty() || self.handshakes.has_ready();
             let is_waited_for = is_busy || has_clients;
             let timeout = if is_waited_for { Duration::ZERO } else { self.sleep_time() };
-            self.wait(timeout, &mut events)?;
-            self.begun_ns = fiber::now_ns();
+            let waited = self.wait(timeout, &mut events)?;
+            let now = fiber::now_ns();
+            let last_began = std::mem::replace(&mut self.begun_ns, now);
+            let is_loaded = self.occupancy.note_turn(now.saturating_sub(last_began), waited.as_nanos() as u64);
+            database.note_load(is_loaded);
             let mut has_log_news = false;
             for event in events.drain(..) {
                 match event.token {
@@ -228,17 +234,17 @@ impl EventLoop {
         }
     }
 
-    /// Waits for events. While a few clients ask again as soon as they are answered, the loop polls before it sleeps.
-    fn wait(&mut self, timeout: Duration, events: &mut Vec<Event>) -> io::Result<()> {
+    /// Waits for events. While a few clients ask again as soon as they are answered, the loop polls before it sleeps. Returns how long it has waited.
+    fn wait(&mut self, timeout: Duration, events: &mut Vec<Event>) -> io::Result<Duration> {
         if timeout.is_zero() {
             self.poll.poll(timeout, events)?;
             self.eagerness.note_events(clients(events));
-            return Ok(());
+            return Ok(Duration::ZERO);
         }
         let waited = self.poll.poll_eagerly(self.eagerness.spin(), timeout, events)?;
         self.eagerness.note_wait(waited, clients(events).next().is_some());
         self.eagerness.note_events(clients(events));
-        Ok(())
+        Ok(waited)
     }
 
     fn sleep_time(&self) -> Duration {

@@ -24,6 +24,7 @@ mod listeners;
 mod logins;
 pub mod memcached;
 pub mod mysql;
+mod occupancy;
 mod output;
 mod packing;
 pub mod postgres;

@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "buffers are lent to the kernel")]
 
 use crate::{AlignedBuffer, File, Notifier};
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -33,17 +33,22 @@ impl WriteRing {
     }
 
     /// Begins a write. Gives the buffer back if the file or the ring cannot take it. Errors: the system's.
+    ///
+    /// By itself the calling thread goes as far as the device, and waits for its flush where that has written before the call is over. If the
+    /// write `is_left_to_others`, a thread of the kernel's does that: it is woken first.
     pub fn submit(
         &mut self,
         number: u64,
         file: &Arc<dyn File>,
         offset: u64,
         buffer: AlignedBuffer,
+        is_left_to_others: bool,
     ) -> Result<(), AlignedBuffer> {
         let Some(fd) = file.raw_fd() else { return Err(buffer) };
         let length = buffer.bytes().len();
         let Ok(length) = u32::try_from(length) else { return Err(buffer) };
         let write = opcode::Write::new(types::Fd(fd), buffer.bytes().as_ptr(), length).offset(offset).build();
+        let write = if is_left_to_others { write.flags(squeue::Flags::ASYNC) } else { write };
         // SAFETY: the buffer's pages and the file stay in `lent` until the kernel has answered; moving the buffer does not move its
         // pages. `Drop` waits for what is in flight.
         if unsafe { self.ring.submission().push(&write.user_data(number)) }.is_err() {
@@ -120,7 +125,7 @@ mod tests {
             let mut buffer = AlignedBuffer::default();
             buffer.resize(1);
             buffer.bytes_mut().fill(number as u8 + 1);
-            assert!(ring.submit(number, &file, number * PAGE_BYTES as u64, buffer).is_ok());
+            assert!(ring.submit(number, &file, number * PAGE_BYTES as u64, buffer, number % 2 == 1).is_ok());
         }
         let mut seen = Vec::new();
         while seen.len() < 8 {

@@ -17,6 +17,8 @@ pub(crate) struct Job {
     pub file: Arc<dyn File>,
     pub offset: u64,
     pub buffer: AlignedBuffer,
+    /// A thread of the system's is to begin the write, if there is a ring.
+    pub is_left_to_others: bool,
 }
 
 /// A group that was written, or not. The buffer comes back for reuse.
@@ -74,7 +76,8 @@ impl Writer {
     /// Hands a group over. With neither ring nor threads it is written before this returns.
     pub(crate) fn submit(&self, mut job: Job) {
         if let Some(ring) = &self.ring {
-            match ring.borrow_mut().submit(job.number, &job.file, job.offset, std::mem::take(&mut job.buffer)) {
+            let buffer = std::mem::take(&mut job.buffer);
+            match ring.borrow_mut().submit(job.number, &job.file, job.offset, buffer, job.is_left_to_others) {
                 Ok(()) => return,
                 // A file that is none of the machine's is written here.
                 Err(buffer) => job.buffer = buffer,

@@ -87,6 +87,8 @@ pub struct Journal {
     next_group: u64,
     appended: Position,
     durable: Position,
+    /// The calling thread always has something to do.
+    is_loaded: bool,
     /// In `write` mode: what the system has, which counts when the file that holds it has its name.
     written: Position,
     failure: Option<String>,
@@ -124,6 +126,7 @@ impl Journal {
             next_group: 1,
             appended: position,
             durable: position,
+            is_loaded: false,
             written: position,
             failure: None,
             failed: None,
@@ -237,6 +240,12 @@ impl Journal {
         }
     }
 
+    /// Takes notice whether the calling thread always has something to do: then the disk is told of small groups by a thread of the system's, which costs more
+    /// time until they are durable, and takes less of the caller's.
+    pub fn note_load(&mut self, is_loaded: bool) {
+        self.is_loaded = is_loaded;
+    }
+
     /// Hands the open group to the disk if a write may start; called at the end of every turn of the event loop.
     pub fn submit(&mut self) {
         if self.group.is_empty() || self.failure.is_some() {
@@ -272,13 +281,16 @@ impl Journal {
         assert!(segment.durable_offset <= offset, "nothing behind the last group is durable");
         segment.offset += bytes as u64;
         debug_assert!(segment.is_prepared_upto(segment.offset), "a transaction is taken only if its pages are there");
+        // To tell the disk takes as long as a few small transactions, some of which wait for it: large groups hardly notice.
+        let is_left_to_others = self.is_loaded && self.group_transactions < GROUP_WORTH_IT;
         let number = self.next_group;
         self.next_group += 1;
         debug_assert!(self.in_flight.back().is_none_or(|last| last.number + 1 == number && last.end < self.appended));
         self.in_flight.push_back(InFlight { number, end: self.appended, end_offset: segment.offset, bytes });
         self.in_flight_bytes += bytes;
         self.bytes_since_checkpoint += bytes as u64;
-        self.writer.submit(Job { number, file: Arc::clone(&segment.file), offset, buffer });
+        let file = Arc::clone(&segment.file);
+        self.writer.submit(Job { number, file, offset, buffer, is_left_to_others });
         self.end_group();
     }
 
