@@ -20,8 +20,10 @@ def number_of(statement, number):
 
 
 def are_near(ours, theirs, most):
-    """True for rows whose numbers differ by no more, in any order."""
+    """True for rows whose numbers differ by no more and whose texts by case and accents alone, in any order."""
     def is_near(a, b):
+        if isinstance(a, str) and isinstance(b, str) and folded(a) == folded(b):
+            return True
         try:
             return is_same_value(a, b) or abs(float(a) - float(b)) <= max(most, 1e-9 * abs(float(b)))
         except (TypeError, ValueError):
@@ -35,20 +37,37 @@ def are_near(ours, theirs, most):
     return not left
 
 
+def are_near_as_sets(ours, theirs, most):
+    """The same where rows that are near each other count once."""
+    has = lambda rows, row: any(are_near([row], [other], most) for other in rows)
+    return all(has(theirs, row) for row in ours) and all(has(ours, row) for row in theirs)
+
+
+def folded(text):
+    """A text without regard to case and accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(letter))
+
+
+def are_alike_by_letters(ours, theirs):
+    """The same where rows whose letters differ by their case alone count once."""
+    keys = lambda rows: {tuple(folded(value) if isinstance(value, str) else value for value in row) for row in rows}
+    return keys(ours) == keys(theirs)
+
+
 class Reason:
     """A difference that is known: a regular expression over the statement and the answers.
 
-    A query of its groups has to find a row in the real server, if there is one. How far numbers may differ, if that is said.
+    A query of its groups has to find a row in the real server, if there is one. How answers may differ, if that is said.
     """
 
     def __init__(self, pattern):
-        self.pattern, self.query, self.most, self.times = re.compile(pattern, re.I), None, None, 0
+        self.pattern, self.query, self.holds, self.times = re.compile(pattern, re.I), None, None, 0
 
     def explains(self, line, ours, theirs, rival):
         found = self.pattern.search(line)
         if not found:
             return False
-        if self.most is not None and (isinstance(ours, dict) or isinstance(theirs, dict) or not are_near(ours, theirs, self.most)):
+        if self.holds is not None and (isinstance(ours, dict) or isinstance(theirs, dict) or not self.holds(ours, theirs)):
             return False
         rows = rival(self.query.format(**found.groupdict())) if self.query else True
         is_it = bool(rows) and not isinstance(rows, dict)
@@ -56,8 +75,13 @@ class Reason:
         return is_it
 
 
+def near_by(compare, most):
+    return lambda ours, theirs: compare(ours, theirs, most)
+
+
 def explained(path):
-    """Differences with a reason, a line each; `#` begins the reason above it, `?` a query below it, `~` how far numbers may differ."""
+    """Differences with a reason, a line each; `#` begins the reason above it. Below it `?` begins a query, `~` how far numbers may differ, `~~` the same where
+    rows that are near count once, and `^^` says that letters differ by their case alone."""
     reasons = []
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -65,7 +89,9 @@ def explained(path):
                 if line.startswith("?"):
                     reasons[-1].query = line[1:].strip()
                 elif line.startswith("~"):
-                    reasons[-1].most = float(line[1:])
+                    reasons[-1].holds = near_by(are_near_as_sets if line.startswith("~~") else are_near, float(line.lstrip("~")))
+                elif line == "^^":
+                    reasons[-1].holds = are_alike_by_letters
                 elif line and not line.startswith("#"):
                     reasons.append(Reason(line))
     return reasons
@@ -119,8 +145,7 @@ def is_same(statement, ours, theirs, folds_groups=False):
     key = lambda row: ([str(value) for value in row if not isinstance(value, Double)], [value for value in row if isinstance(value, Double)])
     if folds_groups and GROUPS.search(statement):
         # Which of several spellings stands for a group nobody says.
-        plain = lambda text: "".join(letter for letter in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(letter))
-        fold = lambda rows: [[plain(value) if isinstance(value, str) else value for value in row] for row in rows]
+        fold = lambda rows: [[folded(value) if isinstance(value, str) else value for value in row] for row in rows]
         ours, theirs = fold(ours), fold(theirs)
     is_loose = not is_ordered(statement) or " group by " in statement.lower()
     return is_loose and are_same_rows(sorted(ours, key=key), sorted(theirs, key=key))

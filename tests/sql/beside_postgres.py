@@ -23,7 +23,7 @@ from shapes import Shapes
 
 SETUP = [
     "DROP TABLE IF EXISTS r1", "DROP TABLE IF EXISTS r2",
-    "CREATE TABLE r1 (id int PRIMARY KEY, a int, b bigint, n numeric(10, 2), f float8, t text, d date, ts timestamp, x boolean, j jsonb, l int[])",
+    "CREATE TABLE r1 (id int PRIMARY KEY, a int, b bigint, n numeric(10, 2), f float8, g real, t text, d date, ts timestamp, x boolean, j jsonb, l int[])",
     "CREATE TABLE r2 (id int PRIMARY KEY, a int, t text)",
 ]
 WORDS = ["a", "b", "ab", "", "Hello World", "x,y,z", "äöü", "12", "zz", "The quick brown fox"]
@@ -43,7 +43,7 @@ class Generator:
     def rows(self):
         """Statements that fill the tables."""
         for number in range(25):
-            values = [str(number)] + [self.literal(kind) for kind in ("int", "bigint", "numeric", "float", "text", "date", "timestamp", "bool", "json", "array")]
+            values = [str(number)] + [self.literal(kind) for kind in ("int", "bigint", "numeric", "float", "real", "text", "date", "timestamp", "bool", "json", "array")]
             yield f"INSERT INTO r1 VALUES ({', '.join(values)})"
         for number in range(12):
             yield f"INSERT INTO r2 VALUES ({number * 2}, {self.literal('int')}, {self.literal('text')})"
@@ -60,6 +60,8 @@ class Generator:
             return f"{draw.choice(['0', '1.5', '-2.25', '100.00', '3', '0.1'])}::numeric"
         if kind == "float":
             return f"{draw.choice(['0', '1.5', '-2.25', '1e10', '0.1'])}::float8"
+        if kind == "real":
+            return f"{draw.choice(['0', '1.5', '-2.25', '75.24', '1e10', '0.1', '1234567', '1e-7'])}::real"
         if kind == "text":
             return "'%s'::text" % draw.choice(WORDS)
         if kind == "bool":
@@ -75,7 +77,7 @@ class Generator:
         items = ", ".join(self.choice("NULL", *map(str, range(6))) for _ in range(draw.randint(1, 4)))
         return f"array[{items}]::int[]"
 
-    COLUMNS = {"int": ["id", "a"], "bigint": ["b"], "numeric": ["n"], "float": ["f"], "text": ["t"], "date": ["d"], "timestamp": ["ts"], "bool": ["x"],
+    COLUMNS = {"int": ["id", "a"], "bigint": ["b"], "numeric": ["n"], "float": ["f", "g"], "real": ["g"], "text": ["t"], "date": ["d"], "timestamp": ["ts"], "bool": ["x"],
                "json": ["j"], "array": ["l"]}
 
     def expr(self, kind, depth=0):
@@ -98,11 +100,12 @@ class Generator:
                 f"({e('numeric')} {self.choice('+', '-', '*')} {e(number)})", f"round({e('numeric')}, {self.choice(0, 1, 2)})", f"abs({e('numeric')})",
                 f"trunc({e('numeric')})", f"({e(number)})::numeric", f"ceil({e('numeric')})", f"floor({e('numeric')})", f"sign({e('numeric')})",
                 f"({e('numeric')} / nullif({e('int')}, 0))", f"mod({e('numeric')}, 3)"),
-            "float": lambda: self.choice(f"({e('float')} {self.choice('+', '-')} {e('float')})", f"({e('int')})::float8", f"abs({e('float')})", f"round({e('float')})"),
+            "float": lambda: self.choice(f"({e('float')} {self.choice('+', '-')} {e('float')})", f"({e('int')})::float8", f"abs({e('float')})", f"round({e('float')})", f"({e('real')} {self.choice('+', '-', '*')} {e('float')})", f"({e('real')})::float8"),
+            "real": lambda: self.choice(f"({e('real')} {self.choice('+', '-', '*')} {e('real')})", f"abs({e('real')})", f"(-{e('real')})", f"coalesce({e('real')}, {e('int')})", f"({e(number)})::real", f"greatest({e('real')}, {e('real')})"),
             "text": lambda: self.choice(
                 f"({e('text')} || {e('text')})", f"upper({e('text')})", f"lower({e('text')})", f"substr({e('text')}, {self.choice(1, 2, 3)}, 2)",
                 f"replace({e('text')}, 'a', 'bb')", f"left({e('text')}, {self.choice(2, -1)})", f"right({e('text')}, 2)", f"lpad({e('text')}, 5, '*')",
-                f"trim({e('text')})", f"reverse({e('text')})", f"split_part({e('text')}, ',', 2)", f"({e('int')})::text", f"({e('numeric')})::text",
+                f"trim({e('text')})", f"reverse({e('text')})", f"split_part({e('text')}, ',', 2)", f"({e('int')})::text", f"({e('numeric')})::text", f"({e('real')})::text", f"concat({e('real')}, {e('text')})",
                 f"({e('date')})::text", f"({e('timestamp')})::text", f"({e('bool')})::text", f"({e('array')})::text", f"({e('json')})::text", f"initcap({e('text')})",
                 f"array_to_string({e('array')}, '-')", f"array_to_string({e('array')}, '-', 'n')", f"({e('json')} ->> 'a')", f"concat({e('text')}, {e('int')}, {e('bool')})",
                 f"concat_ws(',', {e('text')}, {e('int')})", f"regexp_replace({e('text')}, '[aeiou]', 'X', 'g')", f"translate({e('text')}, 'abc', 'xy')", f"md5({e('text')})",
@@ -114,7 +117,7 @@ class Generator:
                 if self.random.random() < 0 else f"({e('text')} {self.choice('=', '<', 'like')} {e('text')})", f"({e('bool')} {self.choice('and', 'or')} {e('bool')})",
                 f"(not {e('bool')})", f"({e('int')} is {self.choice('', 'not ')}null)", f"({e('int')} = any({e('array')}))", f"({e('int')} <> all({e('array')}))",
                 f"({e('array')} {self.choice('@>', '<@', '&&', '=', '<')} {e('array')})", f"({e('json')} {self.choice('@>', '<@', '=')} {e('json')})",
-                f"({e('json')} ? 'a')", f"({e('int')} between {e('int')} and {e('int')})", f"({e('int')} in (1, 2, {e('int')}))", f"({e('date')} < {e('date')})",
+                f"({e('json')} ? 'a')", f"({e('int')} between {e('int')} and {e('int')})", f"({e('int')} in (1, 2, {e('int')}))", f"({e('real')} {self.choice('=', '<', '>=')} {e(self.choice('real', 'float', 'numeric', 'int'))})", f"(r1.g {self.choice('= 75.24', 'in (75.24, 0.1)', '= 0.5', '< 1.5')})", f"({e('date')} < {e('date')})",
                 f"({e('int')} is distinct from {e('int')})", f"(({e('int')}, {e('text')}) < ({e('int')}, {e('text')}))", f"({e('text')} ~ '^[a-c]')",
                 f"exists (select 1 from r2 where r2.a = {e('int')})", f"starts_with({e('text')}, 'a')", f"({e('timestamp')} > {e('timestamp')})"),
             "date": lambda: self.choice(f"({e('date')} + {self.choice(1, 30)})", f"({e('timestamp')})::date", f"({e('date')} - {e('int')})"),
@@ -139,7 +142,7 @@ class Generator:
         return self.choice(
             "count(*)", f"sum({i})", f"avg({i})", f"min({self.expr('text', 2)})", f"max({self.expr('date', 2)})", f"array_agg({i} order by r1.id)", f"bool_or({self.expr('bool', 2)})",
             f"string_agg({self.expr('text', 2)}, ',' order by r1.id)", f"count(distinct {i})", f"sum({self.expr('numeric', 2)})", f"avg({self.expr('numeric', 2)})",
-            f"jsonb_agg({i} order by r1.id)", f"sum({i}) filter (where {self.expr('bool', 2)})", f"array_agg(distinct {i})", f"stddev({i})", f"variance({self.expr('numeric', 2)})",
+            f"jsonb_agg({i} order by r1.id)", f"{self.choice('min', 'avg', 'max')}({self.expr('real', 2)})", f"sum({i}) filter (where {self.expr('bool', 2)})", f"array_agg(distinct {i})", f"stddev({i})", f"variance({self.expr('numeric', 2)})",
             f"percentile_cont(0.5) within group (order by {i})", f"percentile_disc(0.4) within group (order by {i})", f"mode() within group (order by {i})", f"bit_and({i})",
             f"jsonb_object_agg(r1.id, {self.expr('text', 2)})", f"json_agg({self.expr('text', 2)} order by r1.id)", f"every({self.expr('bool', 2)})", f"sum({self.expr('interval', 2)})")
 
@@ -152,7 +155,7 @@ class Generator:
 
     def statement(self):
         draw = self.random.random()
-        kinds = ["int", "bigint", "numeric", "text", "bool", "date", "timestamp", "interval", "json", "array"]
+        kinds = ["int", "bigint", "numeric", "float", "real", "text", "bool", "date", "timestamp", "interval", "json", "array"]
         if draw < 0.2:
             group = self.expr(self.choice("int", "bool", "text"), 2)
             key = self.choice(f"{group}", f"rollup ({group}, r1.x)", f"cube ({group}, r1.x)", f"grouping sets (({group}), ())")

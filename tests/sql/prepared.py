@@ -39,6 +39,7 @@ class Statements:
             "bigint": lambda: draw.choice([0, 9223372036854775807, -9223372036854775808, draw.randint(-(10 ** 12), 10 ** 12)]),
             "numeric": lambda: decimal.Decimal(draw.choice(["0", "1.5", "-2.25", "100.00", "12345.678", "-0.01"])),
             "double": lambda: draw.choice([0.0, 1.5, -2.25, 1e10, 0.1, 1e-7]),
+            "float": lambda: draw.choice([0.0, 1.5, 75.24, 1e10, 0.1, 1e-7]),
             "text": lambda: draw.choice(["a", "b", "", "Hello", "äöü", "12", "it's", "x" * 300]),
             "bool": lambda: draw.choice([True, False]),
             "date": lambda: DAY + datetime.timedelta(days=draw.randint(-9000, 9000)),
@@ -51,11 +52,11 @@ class Statements:
 
     def kinds(self):
         own = [] if self.is_mysql else ["bool", "uuid", "json", "array"]
-        return ["int", "bigint", "numeric", "double", "text", "date", "timestamp", "bytes"] + own
+        return ["int", "bigint", "numeric", "double", "float", "text", "date", "timestamp", "bytes"] + own
 
     TYPES = {
-        True: {"int": "INT", "bigint": "BIGINT", "numeric": "DECIMAL(12,3)", "double": "DOUBLE", "text": "VARCHAR(400)", "date": "DATE", "timestamp": "DATETIME", "bytes": "VARBINARY(20)"},
-        False: {"int": "int", "bigint": "bigint", "numeric": "numeric(12,3)", "double": "float8", "text": "text", "date": "date", "timestamp": "timestamp", "bytes": "bytea", "bool": "boolean", "uuid": "uuid",
+        True: {"int": "INT", "bigint": "BIGINT", "numeric": "DECIMAL(12,3)", "double": "DOUBLE", "float": "FLOAT", "text": "VARCHAR(400)", "date": "DATE", "timestamp": "DATETIME", "bytes": "VARBINARY(20)"},
+        False: {"int": "int", "bigint": "bigint", "numeric": "numeric(12,3)", "double": "float8", "float": "real", "text": "text", "date": "date", "timestamp": "timestamp", "bytes": "bytea", "bool": "boolean", "uuid": "uuid",
                 "json": "jsonb", "array": "int[]"},
     }
 

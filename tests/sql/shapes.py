@@ -8,8 +8,8 @@ import random
 
 LENGTH = 70
 TYPES = {
-    "mysql": ["INT", "BIGINT", "SMALLINT", "TINYINT UNSIGNED", "DECIMAL(8,2)", "VARCHAR(6)", "TEXT", "DATE", "DATETIME", "DOUBLE", "BOOLEAN", "ENUM('a','b','ab')", "CHAR(3)"],
-    "postgresql": ["int", "bigint", "smallint", "numeric(8,2)", "varchar(6)", "text", "date", "timestamp", "double precision", "boolean", "uuid", "jsonb", "int[]"],
+    "mysql": ["INT", "BIGINT", "SMALLINT", "TINYINT UNSIGNED", "DECIMAL(8,2)", "VARCHAR(6)", "TEXT", "DATE", "DATETIME", "DOUBLE", "FLOAT", "BOOLEAN", "ENUM('a','b','ab')", "CHAR(3)"],
+    "postgresql": ["int", "bigint", "smallint", "numeric(8,2)", "varchar(6)", "text", "date", "timestamp", "double precision", "real", "boolean", "uuid", "jsonb", "int[]"],
 }
 
 
@@ -83,7 +83,7 @@ class Shapes:
             return "NULL"
         base = kind.lower().split("(")[0].split(" ")[0]
         wrong = draw.random() < 0.06
-        if base in ("int", "bigint", "smallint", "tinyint", "decimal", "numeric", "double"):
+        if base in ("int", "bigint", "smallint", "tinyint", "decimal", "numeric", "double", "float", "real"):
             if wrong:
                 return draw.choice(["'x'", "99999999999", "-1", "70000", "''"])
             return draw.choice([str(draw.randint(0, 9)), str(draw.randint(0, 250)), "1.5", "'7'"] if base not in ("int", "bigint", "smallint", "tinyint") else [str(draw.randint(0, 9)), str(draw.randint(0, 120))])

@@ -448,6 +448,7 @@ impl AggregateCall {
     fn sum_type(&self) -> Type {
         match (self.aggregate, self.result.base) {
             (Aggregate::Total, _) => Type::of(Base::Double),
+            (Aggregate::Sum, Base::Double) => self.result,
             (_, Base::Double) => Type::of(Base::Double),
             (_, Base::Decimal) => Type::of(Base::Decimal),
             (_, base) => Type::of(base),

@@ -344,7 +344,13 @@ impl Ddl<'_> {
             exprs.push(match source {
                 Source::Expression(Some(text), old) => {
                     let is_mysql = self.dialect == Dialect::Mysql && old.is_some();
-                    let to = if is_mysql { Type::of(Base::Any) } else { column.ty };
+                    let was_float = old.is_some_and(|old| known.columns[old].ty.is_float());
+                    let to = match is_mysql {
+                        // Text of a number of four bytes has the digits that it is shown with.
+                        true if was_float && column.ty.base == Base::Text => Type::TEXT,
+                        true => Type::of(Base::Any),
+                        false => column.ty,
+                    };
                     // What is too long for PostgreSQL's new type is refused as in a row that comes, and not cut.
                     let strictness = match self.dialect {
                         Dialect::Postgres => Strictness::Assignment,

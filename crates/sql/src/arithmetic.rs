@@ -95,6 +95,9 @@ pub(crate) fn calculate(operation: Arithmetic, result: Type, manner: Manner, a: 
         };
     }
     match result.base {
+        Base::Double if result.is_float() => {
+            of_doubles(operation, a, b).and_then(|value| short(operation, value, a, b))
+        }
         Base::Double => of_doubles(operation, a, b),
         Base::Decimal => of_decimals(operation, manner, result.length > 0, a, b),
         // The values say what it is.
@@ -211,6 +214,20 @@ fn of_doubles(operation: Arithmetic, a: &Value, b: &Value) -> Result<Value> {
     }
 }
 
+/// What an operation of two doubles of four bytes gives, as one of these.
+fn short(operation: Arithmetic, value: Value, a: &Value, b: &Value) -> Result<Value> {
+    let Value::Double(double) = value else { return Ok(value) };
+    let is_lost = double == 0.0
+        && !is_zero(a)
+        && match operation {
+            Arithmetic::Multiply => !is_zero(b),
+            Arithmetic::Divide => b.as_double().is_some_and(f64::is_finite),
+            _ => false,
+        };
+    let rounded = crate::cast::to_float(double).filter(|_| !is_lost);
+    rounded.map(Value::Double).ok_or_else(|| out_of_range(Type::FLOAT))
+}
+
 /// `keeps_digits`: a short quotient is not rounded to the digits that it shows: what is calculated of it goes on with all that it has.
 fn of_decimals(operation: Arithmetic, manner: Manner, keeps_digits: bool, a: &Value, b: &Value) -> Result<Value> {
     let too_large = || Error::new(Condition::ResultOutOfRange, "decimal out of range");
@@ -222,6 +239,10 @@ fn of_decimals(operation: Arithmetic, manner: Manner, keeps_digits: bool, a: &Va
         Arithmetic::Add => x.checked_add(y),
         Arithmetic::Subtract => x.checked_sub(y),
         Arithmetic::Multiply => from_big(&(IBig::from(x_digits) * IBig::from(y_digits)), x_scale + y_scale),
+        // Nothing has no digits behind the point there, and what is calculated of it has none from it.
+        Arithmetic::Divide | Arithmetic::Remainder if manner.short_quotients && keeps_digits && x_digits == 0 => {
+            Some(Decimal::from(0i64))
+        }
         Arithmetic::Divide if manner.short_quotients && keeps_digits => {
             let scale = scale_in_groups(x_scale, y_scale);
             from_big(&quotient(&x, &y, scale), scale)

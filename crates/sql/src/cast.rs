@@ -37,7 +37,7 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Scalar, value) => return Ok(value),
         (Base::Bool, value) => to_bool(dialect, value)?,
         (Base::Number, value) => to_number(dialect, value, to, strictness)?,
-        (Base::Double, value) => to_double(dialect, value, to)?,
+        (Base::Double, value) => to_double(dialect, value, to, strictness)?,
         (Base::Decimal, value) => to_decimal(dialect, value, to, strictness)?,
         (Base::Text, value) => return to_text(dialect, value, to, strictness),
         (Base::Bytes, value) => to_bytes(dialect, value, to)?,
@@ -138,8 +138,9 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         Value::Double(double) => {
             let whole = match dialect {
                 Dialect::Tarantool => double.trunc(),
-                Dialect::Postgres => double.round_ties_even(),
-                Dialect::Mysql => double.round(),
+                // Bits are those of the number that decimals would have.
+                Dialect::Mysql if to.base == Base::Integer => double.round(),
+                Dialect::Postgres | Dialect::Mysql => double.round_ties_even(),
             };
             // A column of whole numbers takes none that is not.
             if dialect == Dialect::Tarantool && strictness == Strictness::Assignment && whole != *double {
@@ -164,7 +165,7 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
                 Some(if to.base == Base::Int8 { i128::from(number as i64) } else { number })
             }
             (_, Dialect::Mysql) => {
-                let number = leading_double(text);
+                let number = leading_double(text).round();
                 return to_integer(dialect, Value::Double(number), to, strictness);
             }
             _ => return Err(invalid(dialect, text, to)),
@@ -183,8 +184,9 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
         }
         _ => number,
     };
-    // CAST(-1 AS UNSIGNED) keeps the bits.
+    // CAST(-1 AS UNSIGNED) keeps the bits, of what is no whole number it ends at nothing.
     let number = match number {
+        Some(..0) if ends && to.base == Base::Uint8 && matches!(value, Value::Decimal(_) | Value::Double(_)) => Some(0),
         Some(below @ ..0)
             if dialect == Dialect::Mysql && strictness == Strictness::Explicit && to.base == Base::Uint8 =>
         {
@@ -268,7 +270,48 @@ pub(crate) fn leading_double(text: &str) -> f64 {
     leading_number(text).parse().unwrap_or(0.0)
 }
 
-fn to_double(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+/// The double with so many digits behind the point.
+fn rounded_double(value: f64, digits: u32) -> f64 {
+    let unit = 10f64.powi(digits as i32);
+    let moved = (value * unit).round_ties_even();
+    if moved.abs() < 9e15 { moved / unit } else { value }
+}
+
+/// The nearest number of four bytes. None: it is beyond them, or so small that nothing of it is left.
+pub(crate) fn to_float(value: f64) -> Option<f64> {
+    let rounded = f64::from(value as f32);
+    let is_kept = rounded.is_finite() == value.is_finite() && (rounded == 0.0) == (value == 0.0);
+    is_kept.then_some(rounded)
+}
+
+fn to_double(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    if to.is_float() {
+        let double = match (dialect, &value) {
+            // From the text at once: by way of a double the last digit may be rounded twice.
+            (Dialect::Postgres, Value::Text(text)) if let Ok(single) = text.trim().parse::<f32>() => {
+                let double = parse_double(text).ok_or_else(|| invalid(dialect, text, to))?;
+                Some(double).filter(|double| to_float(*double).is_some()).map(|_| f64::from(single))
+            }
+            _ => match to_double(dialect, value.clone(), Type::of(Base::Double), strictness)? {
+                Value::Double(double) if dialect == Dialect::Mysql => {
+                    // What is too small is nothing, and CAST ends at the last ones.
+                    let most = f64::from(f32::MAX);
+                    let is_beyond = double.abs() > most && !(double as f32).is_finite();
+                    match strictness {
+                        Strictness::Assignment if is_beyond => None,
+                        _ => Some(f64::from(double.clamp(-most, most) as f32)),
+                    }
+                }
+                Value::Double(double) => to_float(double),
+                value => return Ok(value),
+            },
+        };
+        return double.map(Value::Double).ok_or_else(|| too_large(dialect, &value, to));
+    }
+    if let Some(digits) = to.double_digits() {
+        let found = to_double(dialect, value, Type::of(Base::Double), strictness)?;
+        return Ok(found.as_double().map_or(found, |double| Value::Double(rounded_double(double, digits))));
+    }
     match &value {
         Value::Text(text) if dialect == Dialect::Mysql => {
             Ok(Value::Double(leading_double(text).clamp(-f64::MAX, f64::MAX)))
@@ -520,13 +563,70 @@ fn display_double(dialect: Dialect, value: f64) -> String {
         let text = tuple::format_double(value);
         return if value == value.trunc() && !text.contains(['.', 'e']) { format!("{text}.0") } else { text };
     }
-    let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
-    if (-5..15).contains(&exponent) {
-        return format!("{value}");
+    if value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
+        return value.to_string();
     }
-    // The shortest digits, and an exponent of two digits at least.
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    in_short_form(&format!("{value:e}"), dialect, 15)
+}
+
+/// A double of four bytes: six digits in MySQL, as many as tell it from others in PostgreSQL.
+pub(crate) fn display_float(dialect: Dialect, value: f64) -> String {
+    if !value.is_finite() {
+        return display_double(dialect, value);
+    }
+    match dialect {
+        Dialect::Mysql => in_short_form(&format!("{value:.5e}"), dialect, 15),
+        _ => in_short_form(&shortest_float(value as f32), dialect, 6),
+    }
+}
+
+/// The fewest digits that are nearer to a number of four bytes than to any other one. What lies in the middle of two counts for neither, as in PostgreSQL.
+fn shortest_float(value: f32) -> String {
+    let exact = f64::from(value);
+    let beside = |bits: u32| f64::midpoint(exact, f64::from(f32::from_bits(bits)));
+    let bits = value.to_bits();
+    let (inner, outer) = (beside(bits.saturating_sub(1)), beside(bits.saturating_add(1)));
+    let is_own = |text: &String| {
+        let read = text.parse::<f64>().unwrap_or(f64::NAN);
+        read == exact || inner.abs() < read.abs() && read.abs() < outer.abs()
+    };
+    (0..9).map(|digits| format!("{value:.digits$e}")).find(is_own).unwrap_or_else(|| format!("{value:e}"))
+}
+
+/// A double with so many digits behind the point: those that tell it from others, and zeros.
+pub(crate) fn display_fixed(value: f64, digits: u32) -> String {
+    let plain = value.to_string();
+    let has = plain.split_once('.').map_or(0, |(_, behind)| behind.len());
+    match digits as usize {
+        0 if has == 0 => plain,
+        digits if has == 0 => format!("{plain}.{}", "0".repeat(digits)),
+        digits if has <= digits => format!("{plain}{}", "0".repeat(digits - has)),
+        digits => format!("{value:.digits$}"),
+    }
+}
+
+/// A number with an exponent as it is shown: without one where the point is near enough, and zeros at the end are left out.
+fn in_short_form(text: &str, dialect: Dialect, whole_max: i32) -> String {
+    let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
+    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    let least = if dialect == Dialect::Mysql { -15 } else { -4 };
+    if !(least..whole_max).contains(&exponent) {
+        return match dialect {
+            Dialect::Mysql => format!("{sign}{digits}e{exponent}"),
+            // An exponent of two digits at least.
+            _ => format!("{sign}{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+        };
+    }
+    let plain: String = digits.chars().filter(char::is_ascii_digit).collect();
+    let Ok(before) = usize::try_from(exponent + 1) else {
+        return format!("{sign}0.{}{plain}", "0".repeat(exponent.unsigned_abs() as usize - 1));
+    };
+    match plain.split_at_checked(before) {
+        Some((whole, "")) => format!("{sign}{whole}"),
+        Some(("", behind)) => format!("{sign}0.{behind}"),
+        Some((whole, behind)) => format!("{sign}{whole}.{behind}"),
+        None => format!("{sign}{plain}{}", "0".repeat(before - plain.len())),
+    }
 }

@@ -93,9 +93,19 @@ impl Ddl<'_> {
                 Dialect::Tarantool => format!("fk_unnamed_{}_{number}", table.name),
                 Dialect::Mysql => format!("{}_ibfk_{number}", table.name),
                 Dialect::Postgres => numbered(&format!("{}_{}_fkey", table.name, columns.join("_")), number),
-            })?;
-            taken.push(name.clone());
-            keys.push(self.foreign_key(table, (name, given), &columns, key)?);
+            });
+            let own = match (name, given) {
+                // What the key says is looked at before its name in MySQL.
+                (Err(error), Some(given)) if self.dialect == Dialect::Mysql => {
+                    return self.foreign_key(table, given.to_string(), &columns, key).and(Err(error));
+                }
+                (name, _) => self.foreign_key(table, name?, &columns, key)?,
+            };
+            if self.dialect == Dialect::Mysql {
+                self.put_child_index(table, given, &own)?;
+            }
+            taken.push(own.name.clone());
+            keys.push(own);
         }
         self.put_options(&table.space, &checks, &keys).inspect_err(|_| {
             for id in made {
@@ -143,7 +153,8 @@ impl Ddl<'_> {
     /// True if a number of one type is found among those of the other: in MySQL they are of one type, in PostgreSQL the referenced one may be wider.
     fn fits_number(&self, child: crate::types::Type, parent: crate::types::Type) -> bool {
         let rank = |ty: crate::types::Type| match ty.base {
-            Base::Double => 2,
+            Base::Double if ty.is_float() => 2,
+            Base::Double => 3,
             Base::Decimal => 1,
             _ => 0,
         };
@@ -157,7 +168,7 @@ impl Ddl<'_> {
     fn foreign_key(
         &self,
         table: &Table,
-        (name, given): (String, Option<&str>),
+        name: String,
         columns: &[String],
         key: &ast::ForeignKeyConstraint,
     ) -> Result<ForeignKeyDef> {
@@ -229,7 +240,8 @@ impl Ddl<'_> {
         }
         for (local, foreign) in locals.iter().zip(&foreign) {
             let (child, parent) = (&table.columns[*local], &parent.columns[*foreign]);
-            let is_alike = child.ty.base == parent.ty.base
+            let is_same = child.ty.is_float() == parent.ty.is_float() || self.dialect != Dialect::Mysql;
+            let is_alike = child.ty.base == parent.ty.base && is_same
                 || child.ty.is_number() && parent.ty.is_number() && self.fits_number(child.ty, parent.ty)
                 || [child.ty.base, parent.ty.base].iter().any(|base| matches!(base, Base::Any | Base::Scalar));
             if !is_alike {
@@ -261,9 +273,6 @@ impl Ddl<'_> {
         {
             return Err(cannot_be_null(&table.columns[*local].name, &name));
         }
-        if self.dialect == Dialect::Mysql {
-            self.put_child_index(table, given, &locals)?;
-        }
         let field = |number: &usize| FieldRef::Number(*number as u32);
         Ok(ForeignKeyDef {
             name,
@@ -276,13 +285,18 @@ impl Ddl<'_> {
     }
 
     /// Whoever removes a parent looks for its children. The index has the name that was given to the key, else that of the first column.
-    fn put_child_index(&self, table: &Table, given: Option<&str>, fields: &[usize]) -> Result<()> {
+    fn put_child_index(&self, table: &Table, given: Option<&str>, key: &ForeignKeyDef) -> Result<()> {
         let table = Table::of(self.database, Rc::clone(&table.space))?;
-        if table.indexes.iter().any(|index| crate::ddl::begins_with(index, fields)) {
+        let own = |(own, _): &(FieldRef, FieldRef)| match own {
+            FieldRef::Number(number) => Some(*number as usize),
+            FieldRef::Name(_) => None,
+        };
+        let fields: Vec<usize> = key.pairs.iter().filter_map(own).collect();
+        if table.indexes.iter().any(|index| crate::ddl::begins_with(index, &fields)) {
             return Ok(());
         }
         let Some(first) = fields.first() else { return Ok(()) };
-        let name = self.add_index(&table, given.unwrap_or(&table.columns[*first].name), fields, false)?;
+        let name = self.add_index(&table, given.unwrap_or(&table.columns[*first].name), &fields, false)?;
         self.set_listed(table.space.id, crate::unique::MADE_KEY, &name, true)
     }
 

@@ -436,6 +436,7 @@ pub(crate) fn respell_of_mysql(tokens: &mut Vec<TokenWithSpan>) {
     respell_checks(tokens);
     respell_binary(tokens);
     crate::respell::lenient_updates(tokens);
+    crate::respell::keys(tokens);
     respell_updates(tokens);
     respell_remainders(tokens);
     crate::respell::intervals(tokens);

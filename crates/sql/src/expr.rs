@@ -499,7 +499,11 @@ impl Like {
         if text.is_null() || pattern.is_null() {
             return Ok(Value::Null);
         }
-        let (text, pattern) = (display(run.dialect, &text), display(run.dialect, &pattern));
+        let shown = |value: &Value| match (value, run.dialect) {
+            (Value::Bytes(bytes), Dialect::Mysql) => String::from_utf8_lossy(bytes).into_owned(),
+            (value, dialect) => display(dialect, value),
+        };
+        let (text, pattern) = (shown(&text), shown(&pattern));
         let matches = match self.ignores_case {
             true => is_like(&text.to_lowercase(), &pattern.to_lowercase(), self.escape, self.collation.as_deref()),
             false => is_like(&text, &pattern, self.escape, None),

@@ -300,6 +300,10 @@ functions! {
     "grouping" (1, 31) INT, false, false => |_, _| {
         Err(Error::new(Condition::Grouping, "arguments to GROUPING must be grouping expressions of the associated query level"))
     };
+    "six_digits" (1, 1) Returns::Type(Base::Decimal), true, false => |run, a| {
+        let text = crate::text::display_as(Dialect::Mysql, &a[0], Type::FLOAT);
+        crate::cast::cast(run.dialect, Value::text(text), Type::of(Base::Decimal), crate::cast::Strictness::Explicit)
+    };
     "text_of" (2, 2) TEXT, true, false => |run, a| {
         let ty = Type::of_code(a[1].as_integer().and_then(|code| i64::try_from(code).ok()).unwrap_or(0));
         let text = crate::text::display_as(run.dialect, &a[0], ty);

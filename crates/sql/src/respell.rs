@@ -72,6 +72,21 @@ pub(crate) fn lenient_updates(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `ALTER TABLE ... DROP KEY k` and `RENAME KEY` of MySQL: a key is an index.
+pub(crate) fn keys(tokens: &mut [TokenWithSpan]) {
+    let seen = seen(tokens);
+    let (mut is_first, mut alters) = (true, false);
+    for (place, at) in seen.iter().enumerate() {
+        if std::mem::replace(&mut is_first, tokens[*at].token == Token::SemiColon) {
+            alters = is_word(&tokens[*at].token, "alter");
+        }
+        let goes = alters && ["drop", "rename"].iter().any(|word| is_word(&tokens[*at].token, word));
+        if let Some(next) = seen.get(place + 1).filter(|next| goes && is_word(&tokens[**next].token, "key")) {
+            tokens[*next].token = Token::make_keyword("INDEX");
+        }
+    }
+}
+
 /// SEQSCAN of Tarantool 2.11: `FROM SEQSCAN t` says that the whole space may be looked at, which is always so.
 pub(crate) fn whole_spaces(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|token| is_word(&token.token, "seqscan")) {

@@ -14,6 +14,13 @@ pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
         text.truncate(text.find(' ').unwrap_or(text.len()));
         return text;
     }
+    match (value, ty.double_digits()) {
+        (Value::Double(double), Some(digits)) if double.is_finite() => {
+            return crate::cast::display_fixed(*double, digits);
+        }
+        (Value::Double(double), _) if ty.is_float() => return crate::cast::display_float(dialect, *double),
+        _ => {}
+    }
     if dialect != Dialect::Postgres {
         return display(dialect, value);
     }
@@ -110,7 +117,9 @@ fn put_array(out: &mut String, array: &Value, ty: Type) {
             Value::Null => out.push_str("NULL"),
             Value::Document(bytes) if bytes.first().is_some_and(|byte| is_array(*byte)) => put_array(out, element, ty),
             Value::Bool(value) => out.push(if *value { 't' } else { 'f' }),
-            Value::Int(_) | Value::Uint(_) | Value::Double(_) => out.push_str(&display(Dialect::Postgres, element)),
+            Value::Int(_) | Value::Uint(_) | Value::Double(_) => {
+                out.push_str(&display_as(Dialect::Postgres, element, ty.element()));
+            }
             element => {
                 let text = display_as(Dialect::Postgres, element, ty.element());
                 let is_plain = !text.is_empty()

@@ -96,6 +96,9 @@ const BASES: [Base; 26] = [
     Base::Any,
 ];
 
+/// The most digits behind the point that a double is shown with; one that would have more is shown with those that it has.
+const SHOWN_DIGITS_MAX: u32 = 30;
+
 /// Marks a vector, where other arrays have the length of their elements.
 const VECTOR: u32 = u32::MAX;
 /// Marks an array of names in the same place.
@@ -114,9 +117,9 @@ const _: () = {
 pub struct Type {
     /// What a value can be.
     pub base: Base,
-    /// Characters of text, digits of a decimal; 0: any.
+    /// Characters of text, digits of a decimal, bytes of a short double; 0: any.
     pub length: u32,
-    /// Digits of a decimal behind the point.
+    /// Digits of a decimal behind the point; of a double one more than it is shown with, 0: as many as it has.
     pub scale: u32,
 }
 
@@ -129,6 +132,10 @@ impl Type {
     pub const TEXT: Type = Type::of(Base::Text);
     /// PostgreSQL's `name`: text of its catalog, which clients tell from other text by its number. Marked where numbers have digits.
     pub const NAME: Type = Type { base: Base::Text, length: 0, scale: 1 };
+
+    /// MySQL's `FLOAT` and PostgreSQL's `real`: a double that four bytes hold. It is kept, compared and calculated with as a double; what is put into it is
+    /// rounded, and it is shown with the digits that four bytes have.
+    pub const FLOAT: Type = Type { base: Base::Double, length: 4, scale: 0 };
 
     /// A type without numbers.
     pub const fn of(base: Base) -> Self {
@@ -191,6 +198,32 @@ impl Type {
     pub(crate) fn of_code(code: i64) -> Self {
         let base = BASES.get((code & 0xff) as usize).copied().unwrap_or(Base::Any);
         Type { base, scale: (code >> 8 & 0xffff) as u32, length: (code >> 24 & 0xffff_ffff) as u32 }
+    }
+
+    /// True for doubles that four bytes hold.
+    pub fn is_float(self) -> bool {
+        self.base == Base::Double && self.length == Type::FLOAT.length
+    }
+
+    /// The type without what it says of length and digits.
+    pub fn without_length(self) -> Self {
+        if self.is_float() { Type::FLOAT } else { Type::of(self.base) }
+    }
+
+    /// A double that is shown with so many digits behind the point; None: with those that it has.
+    pub fn double(digits: Option<u32>) -> Self {
+        let scale = digits.filter(|digits| *digits <= SHOWN_DIGITS_MAX).map_or(0, |digits| digits + 1);
+        Type { scale, ..Type::of(Base::Double) }
+    }
+
+    /// The digits behind the point that a double is shown with, if they are fixed.
+    pub fn double_digits(self) -> Option<u32> {
+        self.scale.checked_sub(1).filter(|_| self.base == Base::Double)
+    }
+
+    /// True for doubles that are shown with other digits than they have.
+    pub fn is_shown_shorter(self) -> bool {
+        self.base == Base::Double && (self.length > 0 || self.scale > 0)
     }
 
     /// True for numbers of all kinds.
@@ -308,6 +341,8 @@ impl Type {
             }
             D::BigInt(_) | D::Int8(_) | D::Signed | D::SignedInteger => Type::of(Base::Int8),
             D::BigIntUnsigned(_) | D::Int8Unsigned(_) | D::Unsigned | D::UnsignedInteger => Type::of(Base::Uint8),
+            D::Real | D::Float4 if dialect == Dialect::Postgres => Type::FLOAT,
+            D::Float(info) if dialect == Dialect::Postgres => float(info),
             D::Real | D::Float(_) | D::Float4 | D::Float8 | D::Double(_) | D::DoublePrecision => Type::of(Base::Double),
             D::Numeric(info) | D::Decimal(info) | D::Dec(info) => exact(info)?,
             D::Char(length)
@@ -370,6 +405,8 @@ impl Type {
                 Type::of(Base::Uint4)
             }
             D::Datetime(digits) | D::Timestamp(digits, _) => moment(digits),
+            D::Float(info) => float(info),
+            D::Float4 => Type::FLOAT,
             D::Time(..) | D::Enum(..) | D::Set(..) => Type::TEXT,
             D::Bit(bits) | D::BitVarying(bits) => {
                 let length = bits.map_or(1, |bits| u32::try_from(bits.clamp(1, 64)).unwrap_or(64));
@@ -395,9 +432,8 @@ impl Type {
                         let scale = digits.get(1).copied().unwrap_or(0);
                         Type { length: digits.first().copied().unwrap_or(10), scale, ..Type::of(Base::Decimal) }
                     }
-                    () if shown.contains("unsigned") && (shown.starts_with("float") || shown.starts_with("double")) => {
-                        Type::of(Base::Double)
-                    }
+                    () if shown.contains("unsigned") && shown.starts_with("float") => Type::FLOAT,
+                    () if shown.contains("unsigned") && shown.starts_with("double") => Type::of(Base::Double),
                     () => return None,
                 }
             }
@@ -419,6 +455,7 @@ impl Type {
             "any" => Base::Any,
             "map" => Base::Map,
             "array" => Base::Array,
+            "float4" if dialect != Dialect::Tarantool => return Some(Type::FLOAT),
             "float4" | "float8" => Base::Double,
             "name" | "string" | "bpchar" | "text" | "varchar" => Base::Text,
             "bytea" => Base::Bytes,
@@ -451,6 +488,7 @@ impl Type {
                 Base::Int4 => "integer",
                 Base::Int8 | Base::Integer => "bigint",
                 Base::Uint8 => "bigint unsigned",
+                Base::Double if self.is_float() => "real",
                 Base::Double => "double precision",
                 Base::Decimal | Base::Number => "numeric",
                 Base::Text if self.is_name() && dialect == Dialect::Postgres => "name",
@@ -514,6 +552,14 @@ impl Type {
             (Text, Base::Json) | (Base::Json, Text) => Type::of(Text),
             _ => return None,
         })
+    }
+}
+
+/// FLOAT with a number says how many bits count: four bytes have 24 of them.
+fn float(info: &ast::ExactNumberInfo) -> Type {
+    match info {
+        ast::ExactNumberInfo::Precision(25..) => Type::of(Base::Double),
+        _ => Type::FLOAT,
     }
 }
 

@@ -58,7 +58,8 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
         Base::Uint4 => (kinds::LONG, UNSIGNED, 10, 0),
         Base::Int8 | Base::Integer => (kinds::LONGLONG, 0, 20, 0),
         Base::Uint8 => (kinds::LONGLONG, UNSIGNED, 20, 0),
-        Base::Double | Base::Number => (kinds::DOUBLE, 0, 22, 31),
+        Base::Double if ty.is_float() => (kinds::FLOAT, 0, 12, ty.double_digits().unwrap_or(31) as u8),
+        Base::Double | Base::Number => (kinds::DOUBLE, 0, 22, ty.double_digits().unwrap_or(31) as u8),
         Base::Decimal => (kinds::NEWDECIMAL, 0, ty.length.max(10) + 2, ty.scale.min(30) as u8),
         Base::Date => (kinds::DATE, BINARY, 10, 0),
         Base::Timestamp | Base::TimestampTz => {
@@ -152,19 +153,14 @@ fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
         Value::Uint(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Bytes(bytes) => out.extend_from_slice(bytes),
-        Value::Double(value) => put_double(out, *value),
+        // Most doubles are shown without an exponent.
+        Value::Double(value) if !ty.is_shown_shorter() && (1e-4..1e15).contains(&value.abs()) => {
+            let _ = write!(out, "{value}");
+        }
         Value::Decimal(value) => put_decimal(out, value, ty),
         Value::Datetime(moment) => put_moment(out, moment, ty),
-        other => out.extend_from_slice(other.display(Dialect::Mysql).as_bytes()),
+        other => out.extend_from_slice(sql::display_as(Dialect::Mysql, other, ty).as_bytes()),
     }
-}
-
-fn put_double(out: &mut Vec<u8>, value: f64) {
-    let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
-    let _ = match (-5..15).contains(&exponent) {
-        true => write!(out, "{value}"),
-        false => write!(out, "{value:e}"),
-    };
 }
 
 fn put_decimal(out: &mut Vec<u8>, value: &Decimal, ty: Type) {
@@ -240,9 +236,12 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         kinds::SHORT => out.extend_from_slice(&(whole()? as u16).to_le_bytes()),
         kinds::LONG => out.extend_from_slice(&(whole()? as u32).to_le_bytes()),
         kinds::LONGLONG => out.extend_from_slice(&(whole()? as u64).to_le_bytes()),
-        kinds::DOUBLE => {
+        kind @ (kinds::FLOAT | kinds::DOUBLE) => {
             let number = value.as_double().ok_or_else(|| Error::new(Condition::TypeMismatch, "a number is wanted"))?;
-            out.extend_from_slice(&number.to_le_bytes());
+            match kind {
+                kinds::FLOAT => out.extend_from_slice(&(number as f32).to_le_bytes()),
+                _ => out.extend_from_slice(&number.to_le_bytes()),
+            }
         }
         kinds::DATE | kinds::DATETIME => {
             let Value::Datetime(moment) = value else {
@@ -402,6 +401,24 @@ mod tests {
         out.clear();
         put_text_row(&mut out, &[Value::Int(-1), Value::Null, Value::text("é")], &columns);
         assert_eq!(out, b"\x02-1\xfb\x02\xc3\xa9");
+    }
+
+    #[test]
+    fn numbers_of_four_bytes_are_shown_with_six_digits_and_sent_in_four_bytes() {
+        let value = Value::Double(f64::from(75.24f32));
+        let mut out = Vec::new();
+        put_text_row(&mut out, std::slice::from_ref(&value), &[column(Type::FLOAT)]);
+        assert_eq!(out, b"\x0575.24");
+        out.clear();
+        put_binary(&mut out, &value, Type::FLOAT).unwrap();
+        assert_eq!(out, 75.24f32.to_le_bytes());
+        let back = read_param(&mut Reader(&out), kinds::FLOAT, false).unwrap();
+        assert_eq!(back.order(&value), std::cmp::Ordering::Equal);
+        for (digits, text) in [(None, "1.5"), (Some(0), "2"), (Some(2), "1.50")] {
+            out.clear();
+            put_plain(&mut out, &Value::Double(1.5), Type::double(digits));
+            assert_eq!(String::from_utf8_lossy(&out), text);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Int1 | Base::Uint1 | Base::Int2 => 21,
         Base::Int4 | Base::Uint2 => 23,
         Base::Int8 | Base::Integer | Base::Uint8 | Base::Uint4 => 20,
+        Base::Double if ty.is_float() => 700,
         Base::Double => 701,
         Base::Decimal | Base::Number => 1700,
         Base::Text if ty.length > 0 => 1043,
@@ -41,7 +42,7 @@ pub(super) fn size_of(ty: Type) -> i16 {
     match oid_of(ty) {
         16 => 1,
         21 => 2,
-        23 | 1082 => 4,
+        23 | 700 | 1082 => 4,
         20 | 701 | 1114 | 1184 => 8,
         2950 | 1186 => 16,
         19 => 64,
@@ -67,7 +68,8 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         21 => Base::Int2,
         23 | 26 => Base::Int4,
         20 => Base::Int8,
-        700 | 701 => Base::Double,
+        700 => return Ok(Type::FLOAT),
+        701 => Base::Double,
         1700 => Base::Decimal,
         18 | 19 | 25 | 1042 | 1043 | 2205 => Base::Text,
         2950 => Base::Uuid,
@@ -93,6 +95,7 @@ fn array_of(element: u32) -> u32 {
         21 => 1005,
         23 => 1007,
         20 => 1016,
+        700 => 1021,
         701 => 1022,
         1700 => 1231,
         1043 => 1015,
@@ -161,6 +164,9 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
         Value::Decimal(value) => put_decimal(out, value, ty),
         Value::Datetime(moment) => put_moment(out, moment, ty),
         Value::Interval(_) => out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes()),
+        Value::Double(_) if ty.is_float() => {
+            out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
+        }
         Value::Document(_) if ty.base == Base::Array => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
@@ -227,6 +233,9 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         (20, value) if value.as_integer().is_some() => {
             let number = value.as_integer().and_then(|value| i64::try_from(value).ok()).ok_or_else(out_of_range)?;
             out.extend_from_slice(&number.to_be_bytes());
+        }
+        (700, value) if value.as_double().is_some() => {
+            out.extend_from_slice(&(value.as_double().unwrap_or_default() as f32).to_be_bytes());
         }
         (701, value) if value.as_double().is_some() => {
             out.extend_from_slice(&value.as_double().unwrap_or_default().to_be_bytes());
@@ -483,6 +492,20 @@ mod tests {
         assert_eq!(plain(&moment, Base::TimestampTz), "2000-02-28 23:59:59.12+00");
         let interval = Interval { fields: [1, 2, 0, 3, 4, 5, 6, 700_000_000], ..Interval::default() };
         assert_eq!(plain(&Value::Interval(Rc::new(interval)), Base::Interval), "1 year 2 mons 3 days 04:05:06.7");
+    }
+
+    #[test]
+    fn numbers_of_four_bytes_are_sent_in_four_bytes() {
+        let value = Value::Double(f64::from(1_234_567.9f32));
+        let mut out = Vec::new();
+        put_value(&mut out, &value, Type::FLOAT, true).unwrap();
+        assert_eq!((out.len(), oid_of(Type::FLOAT), size_of(Type::FLOAT)), (8, 700, 4));
+        let again = read_value(&out[4..], 700, Type::FLOAT, true).unwrap();
+        assert_eq!(again.order(&value), std::cmp::Ordering::Equal);
+        out.clear();
+        put_value(&mut out, &value, Type::FLOAT, false).unwrap();
+        assert_eq!(&out[4..], b"1.2345679e+06");
+        assert_eq!(oid_of(Type::array_of(Type::FLOAT)), 1021);
     }
 
     #[test]

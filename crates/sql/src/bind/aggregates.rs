@@ -116,6 +116,9 @@ impl Binder<'_> {
             // All that is listed is one text.
             Dialect::Mysql if !arguments.is_empty() => {
                 let value = match arguments.len() {
+                    1 if arguments[0].ty.is_shown_shorter() => {
+                        self.cast_to(arguments.remove(0), Type::TEXT, Strictness::Explicit)?
+                    }
                     1 => self.settled(arguments.remove(0))?,
                     _ => self.call("concat", arguments)?,
                 };
@@ -181,6 +184,10 @@ impl Binder<'_> {
                     (Dialect::Mysql, Base::Decimal) => {
                         super::exact::sum_of(arguments[0].ty, aggregate == Aggregate::Average)
                     }
+                    (Dialect::Mysql, Base::Double) if matches!(aggregate, Aggregate::Sum | Aggregate::Average) => {
+                        super::exact::sum_of_doubles(first, aggregate == Aggregate::Average)
+                    }
+                    (Dialect::Postgres, Base::Double) if aggregate == Aggregate::Sum && first.is_float() => Type::FLOAT,
                     _ => Type::of(base),
                 }
             }

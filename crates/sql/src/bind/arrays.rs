@@ -43,7 +43,7 @@ impl Binder<'_> {
         let ty = if is_known { own } else { ty };
         let array = array.expr;
         let (slot, output) = (self.new_slot(), self.new_slot());
-        let element = Expr::Cast(Type::of(ty.base), Strictness::Explicit, Box::new(Expr::Slot(slot)));
+        let element = Expr::Cast(ty.without_length(), Strictness::Explicit, Box::new(Expr::Slot(slot)));
         let plan = Plan::Map(Box::new(Plan::Unnest { array, slot }), vec![(output, element)]);
         let outputs = vec![Output { name: "element".to_string(), slot: output, ty, collation: None, item: None }];
         Ok(super::Query { plan, outputs })
@@ -508,7 +508,12 @@ impl Binder<'_> {
             let what = format!("cannot cast type {} to {to}", value.ty);
             return Err(Error::new(Condition::CannotCoerce, what));
         }
-        self.cast_to(value, to, Strictness::Explicit)
+        let digits = super::exact::known_digits(&value);
+        let mut found = self.cast_to(value, to, Strictness::Explicit)?;
+        if self.dialect == Dialect::Mysql && to.base == Base::Int8 && digits.base == Base::Decimal {
+            found.ty.length = digits.length;
+        }
+        Ok(found)
     }
 
     /// Operators that compare with regular expressions.

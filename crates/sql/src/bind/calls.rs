@@ -213,11 +213,23 @@ impl Binder<'_> {
             let bytes = self.plain_call("bytes_of_characters", vec![found.expr])?;
             return Ok(Bound::new(bytes, Type::of(Base::Bytes)));
         }
+        if let ("substr" | "substring" | "mid", Dialect::Mysql, Some(first)) =
+            (name, self.dialect, arguments.first_mut())
+            && !matches!(first.ty.base, Base::Text | Base::Bytes)
+        {
+            // A part of a number is text.
+            *first = self.cast_to(first.clone(), Type::TEXT, Strictness::Explicit)?;
+        }
         let (arguments, ty) = match function.result {
             Returns::Type(base) => (arguments, Type::of(base)),
             Returns::First => {
-                let ty = arguments.first().map_or(Type::UNKNOWN, |argument| Type::of(argument.ty.base));
-                (arguments, ty)
+                let first = arguments.first().map_or(Type::UNKNOWN, |argument| argument.ty);
+                // Others give what is as exact as a double.
+                let is_kept = match self.dialect {
+                    Dialect::Postgres => matches!(name, "abs" | "nullif"),
+                    _ => matches!(name, "nullif"),
+                };
+                (arguments, if is_kept { first.without_length() } else { Type::of(first.base) })
             }
             Returns::Common => self.alike(arguments, &name.to_uppercase())?,
             Returns::ArrayOf(base) => (arguments, Type::array_of(Type::of(base))),
@@ -259,6 +271,10 @@ impl Binder<'_> {
                 Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
                 }
+                // Text of a number of four bytes has the digits that it is shown with.
+                Base::Double if argument.ty.is_shown_shorter() && shows_text(self.dialect, name) => {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
                 Base::Decimal if !super::exact::calculates(name) => self.settled(argument)?.expr,
                 Base::Unknown if !matches!(function.result, Returns::Common) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
@@ -273,7 +289,10 @@ impl Binder<'_> {
         let found = Bound { collation, ..Bound::new(expr, ty) };
         let is_whole = matches!(name, "ceil" | "ceiling" | "floor") && ty.base == Base::Decimal;
         match self.dialect == Dialect::Mysql && is_whole && (1..=super::exact::DIGITS_OF_WHOLE).contains(&ty.length) {
-            true => self.cast_to(found, Type::of(Base::Int8), Strictness::Explicit),
+            true => {
+                let whole = self.cast_to(found, Type::of(Base::Int8), Strictness::Explicit)?;
+                Ok(Bound { ty: Type { length: ty.length, ..whole.ty }, ..whole })
+            }
             false => Ok(found),
         }
     }
@@ -346,6 +365,19 @@ impl Binder<'_> {
         let slot = call.slot;
         calls.push(call);
         Ok(Bound { collation, ..Bound::new(Expr::Slot(slot), ty) })
+    }
+}
+
+/// True for functions that take a number as the text that it is shown as.
+fn shows_text(dialect: Dialect, name: &str) -> bool {
+    match dialect {
+        Dialect::Mysql => {
+            super::mysql::reads_text(name) && name != "hex"
+                || matches!(name, "ascii" | "ord" | "bit_length" | "soundex" | "to_base64" | "find_in_set" | "elt")
+                || matches!(name, "regexp_substr" | "regexp_instr")
+        }
+        Dialect::Postgres => matches!(name, "concat" | "concat_ws" | "format" | "quote_literal" | "quote_nullable"),
+        Dialect::Tarantool => false,
     }
 }
 

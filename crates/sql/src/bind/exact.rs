@@ -87,10 +87,94 @@ pub(super) fn common(a: Type, b: Type) -> Option<Type> {
 /// The type that holds whole numbers of 64 bits with a sign and without.
 pub(super) const MIXED: Type = Type { base: Base::Decimal, length: 20, scale: 0 };
 
+/// Digits behind the point that a value is shown with where it becomes a double. None: those that it has.
+pub(super) fn shown_digits(ty: Type) -> Option<u32> {
+    match ty.base {
+        Base::Double => ty.double_digits(),
+        Base::Decimal if ty.length > 0 => Some(ty.scale),
+        Base::Unknown | Base::Bool => Some(0),
+        _ if ty.is_integer() => Some(0),
+        _ => None,
+    }
+}
+
+fn most_digits(a: Type, b: Type) -> Option<u32> {
+    Some(shown_digits(a)?.max(shown_digits(b)?))
+}
+
+/// The type of a double that an operation gives: with as many digits as either side has, a quotient with four more.
+pub(super) fn double_of(operation: Arithmetic, a: Type, b: Type) -> Type {
+    let more = if operation == Arithmetic::Divide { DIGITS_MORE } else { 0 };
+    Type::double(most_digits(a, b).map(|digits| digits + more))
+}
+
+/// The type of the sum or the average of doubles.
+pub(super) fn sum_of_doubles(ty: Type, is_average: bool) -> Type {
+    Type::double(ty.double_digits().map(|digits| if is_average { digits + DIGITS_MORE } else { digits }))
+}
+
+/// The type of a column that has doubles and other numbers. None: it has others.
+pub(super) fn common_double(a: Type, b: Type) -> Option<Type> {
+    let is_number = |ty: Type| ty.is_number() && ty.base != Base::Number;
+    let is_double = a.base == Base::Double || b.base == Base::Double;
+    if a == b || !is_double || !is_number(a) || !is_number(b) {
+        return None;
+    }
+    let digits = Type::double(most_digits(a, b));
+    Some(if a.is_float() && b.is_float() { Type { scale: digits.scale, ..Type::FLOAT } } else { digits })
+}
+
 /// True for two types of whole numbers that [`MIXED`] alone holds.
 pub(super) fn is_mixed(a: Type, b: Type) -> bool {
     let is_signed = |ty: Type| ty.is_integer() && !ty.is_unsigned();
     a.base == Base::Uint8 && is_signed(b) || b.base == Base::Uint8 && is_signed(a)
+}
+
+/// The type of a number beside decimals: a whole one as a decimal of the digits that it can have, where the expression says how many.
+pub(super) fn known_digits(bound: &Bound) -> Type {
+    let whole = match bound.ty.base {
+        Base::Int4 | Base::Int8 if bound.ty.length > 0 => Some(bound.ty.length),
+        _ if bound.ty.is_integer() => digits_of_whole(&bound.expr),
+        _ => None,
+    };
+    match (whole, Digits::of(bound.ty)) {
+        (Some(whole), Some(most)) if whole < most.whole => Digits { whole: whole.max(1), scale: 0 }.ty(),
+        _ => bound.ty,
+    }
+}
+
+/// The digits of a whole number that an expression gives.
+fn digits_of_whole(expr: &Expr) -> Option<u32> {
+    fn most<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<u32> {
+        exprs.map(digits_of_whole).try_fold(0, |most, digits| Some(digits?.max(most)))
+    }
+    match expr {
+        Expr::Const(Value::Null) => Some(0),
+        Expr::Const(value) => {
+            value.as_integer().map(|number| number.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1))
+        }
+        Expr::Negate(_, inner) => digits_of_whole(inner),
+        Expr::Case(branches, otherwise) => {
+            most(branches.iter().map(|(_, value)| value).chain(std::iter::once(&**otherwise)))
+        }
+        Expr::Coalesce(values) => most(values.iter()),
+        Expr::Call(function, _) => digits_of_function(function.name),
+        _ => None,
+    }
+}
+
+/// The digits of the whole numbers that a function of MySQL gives.
+fn digits_of_function(name: &str) -> Option<u32> {
+    Some(match name {
+        "dayofweek" | "weekday" | "quarter" | "strcmp" | "sign" | "bit_count" => 1,
+        "ascii" | "hour" | "minute" | "second" | "month" | "day" | "dayofmonth" | "week" | "field" | "find_in_set" => 2,
+        "dayofyear" => 3,
+        "year" => 4,
+        "to_days" | "ord" => 6,
+        "datediff" => 7,
+        "char_length" | "character_length" | "length" | "octet_length" => 9,
+        _ => return None,
+    })
 }
 
 /// The type of a decimal that an operation gives.
@@ -118,6 +202,9 @@ pub(super) fn sum_of(ty: Type, is_average: bool) -> Type {
 
 /// The type of what a function makes of a decimal alone.
 pub(super) fn of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
+    if ty.base == Base::Double {
+        return double_of_call(name, arguments, ty);
+    }
     let Some(of) = arguments.first().and_then(|first| Digits::of(first.ty)) else { return ty };
     if ty.base != Base::Decimal {
         return ty;
@@ -132,6 +219,20 @@ pub(super) fn of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
         },
         "ceil" | "ceiling" | "floor" => Digits { whole: of.whole + 1, scale: 0 }.ty(),
         "abs" => of.ty(),
+        _ => ty,
+    }
+}
+
+fn double_of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
+    let own = arguments.first().and_then(|first| shown_digits(first.ty));
+    match name {
+        "round" | "truncate" => Type::double(match arguments.get(1).map(|digits| &digits.expr) {
+            None => Some(0),
+            Some(Expr::Const(Value::Int(digits))) => u32::try_from((*digits).max(0)).ok(),
+            Some(_) => own,
+        }),
+        "ceil" | "ceiling" | "floor" => Type::double(Some(0)),
+        "abs" => Type::double(own),
         _ => ty,
     }
 }

@@ -457,10 +457,15 @@ impl Binder<'_> {
             || matches!(bound.ty.base, Base::Interval | Base::Array)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
         let is_shown_by_type = match self.dialect {
-            Dialect::Postgres => is_shown_by_type,
-            Dialect::Mysql => bound.ty.base == Base::Date,
+            Dialect::Postgres => is_shown_by_type || bound.ty.is_float(),
+            Dialect::Mysql => bound.ty.base == Base::Date || bound.ty.is_shown_shorter(),
             Dialect::Tarantool => false,
         };
+        if bound.ty.is_float() && to.base == Base::Decimal && self.dialect == Dialect::Postgres {
+            // PostgreSQL takes the six digits that four bytes surely hold.
+            let digits = self.call("six_digits", vec![bound])?;
+            return self.cast_to(digits, to, strictness);
+        }
         let bound = if to.base == Base::Text { self.settled(bound)? } else { bound };
         if to.base == Base::Text && is_shown_by_type {
             let code = Bound::new(Expr::Const(Value::Int(bound.ty.code())), Type::of(Base::Int8));
@@ -512,7 +517,7 @@ impl Binder<'_> {
             return Ok((a, b));
         }
         let to = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
-        let plain = |ty: Type| if ty.base == Base::Array { ty } else { Type::of(ty.base) };
+        let plain = |ty: Type| if ty.base == Base::Array { ty } else { ty.without_length() };
         match (a.ty.base, b.ty.base) {
             (Base::Array, Base::Array)
                 if self.dialect == Dialect::Postgres && !super::arrays::are_alike(a.ty, b.ty) =>
@@ -630,6 +635,13 @@ impl Binder<'_> {
 
     pub(super) fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
         let (a, b) = (self.bind(scope, a)?, self.bind(scope, b)?);
+        if let Some(order) = self.order_as_shown(Comparison::Equal, &a, &b)? {
+            let are_null = Expr::And(vec![Expr::IsNull(Box::new(a.expr)), Expr::IsNull(Box::new(b.expr))]);
+            return Ok(Expr::Case(
+                vec![(are_null, Expr::Const(Value::Bool(true)))],
+                Box::new(Expr::Same(Box::new(order), Box::new(Expr::Const(Value::Int(0))), None)),
+            ));
+        }
         let collation = self.compared_by(&a, &b);
         let (a, b) = self.unify(a, b, "=")?;
         Ok(Expr::Same(Box::new(a.expr), Box::new(b.expr), collation))
@@ -681,12 +693,19 @@ impl Binder<'_> {
         if ty.base == Base::Unknown && self.dialect == Dialect::Postgres {
             ty = Type::TEXT;
         }
+        if self.dialect == Dialect::Mysql && values.iter().any(|value| value.ty.base == Base::Decimal) {
+            let least = Type { length: 1, ..Type::of(Base::Decimal) };
+            let mut types = values.iter().map(super::exact::known_digits);
+            let exact = types.try_fold(least, super::exact::common);
+            ty = exact.filter(|_| ty.base == Base::Decimal && ty.length > 0).unwrap_or(ty);
+        }
         let is_open = matches!(ty.base, Base::Unknown | Base::Any | Base::Scalar | Base::Number);
         let values = values.into_iter().map(|value| {
             let keeps =
                 is_open && value.ty.base != Base::Unknown || value.ty.base == ty.base || ty.base == Base::Integer;
             // Its digits come when it is settled.
-            let to = if self.dialect == Dialect::Mysql && ty.base == Base::Decimal { Type::of(ty.base) } else { ty };
+            let has_own_digits = self.dialect == Dialect::Mysql && matches!(ty.base, Base::Decimal | Base::Double);
+            let to = if has_own_digits { Type::of(ty.base) } else { ty };
             if keeps { Ok(value) } else { self.cast_to(value, to, Strictness::Explicit) }
         });
         Ok((values.collect::<Result<Vec<_>>>()?, ty))
@@ -704,6 +723,13 @@ impl Binder<'_> {
             && matches!((a.base, b.base), (Base::Text, Base::Bytes) | (Base::Bytes, Base::Text))
         {
             return Some(Type::of(Base::Bytes));
+        }
+        if self.dialect == Dialect::Postgres && (a.is_float() && b.is_number() || b.is_float() && a.is_number()) {
+            let is_double = |ty: Type| ty == Type::of(Base::Double);
+            return Some(if is_double(a) || is_double(b) { Type::of(Base::Double) } else { Type::FLOAT });
+        }
+        if let Some(double) = super::exact::common_double(a, b).filter(|_| self.dialect == Dialect::Mysql) {
+            return Some(double);
         }
         let exact = if self.dialect == Dialect::Mysql { super::exact::common(a, b) } else { None };
         let exact = exact.or_else(|| match self.dialect {

@@ -54,7 +54,8 @@ impl Binder<'_> {
         };
         let name = name.ok_or_else(|| Error::new(Condition::Syntax, format!("'{left}' is no user variable")))?;
         let value = self.bind(scope, right)?;
-        let ty = value.ty;
+        // Variables are doubles.
+        let ty = if value.ty.base == Base::Double { Type::of(Base::Double) } else { value.ty };
         let mut bound = self.call("set_user_variable", vec![constant(&name.to_lowercase()), value])?;
         bound.ty = ty;
         Ok(bound)
@@ -308,11 +309,18 @@ impl Binder<'_> {
         }
         let as_base = |bound: Bound, base: Base| self.cast_to(bound, Type::of(base), Strictness::Explicit);
         let mut arguments = arguments;
+        // Beside bytes texts are compared as such.
+        let has_bytes = arguments.iter().any(|argument| argument.ty.base == Base::Bytes);
         if name == "strcmp" {
             arguments = arguments.into_iter().map(|bound| as_base(bound, Base::Text)).collect::<Result<_>>()?;
         } else {
             for argument in arguments.iter_mut().filter(|argument| argument.ty.base == Base::Json) {
                 *argument = as_base(argument.clone(), Base::Text)?;
+            }
+            if arguments.iter().all(|argument| matches!(argument.ty.base, Base::Text | Base::Bytes | Base::Unknown)) {
+                for argument in arguments.iter_mut().filter(|argument| argument.ty.base == Base::Bytes) {
+                    *argument = as_base(argument.clone(), Base::Text)?;
+                }
             }
             // All as texts, all as exact numbers, else all as doubles.
             let is_text =
@@ -326,7 +334,7 @@ impl Binder<'_> {
                 arguments = arguments.into_iter().map(|bound| as_base(bound, Base::Double)).collect::<Result<_>>()?;
             }
         }
-        let collation = self.collation_of_values(&arguments);
+        let collation = if has_bytes { None } else { self.collation_of_values(&arguments) };
         let compared = |comparison: Comparison, a: Bound, b: Bound| -> Result<Expr> {
             Ok(match self.compare(comparison, a, b)? {
                 Expr::Compare(comparison, a, b, _) => Expr::Compare(comparison, a, b, collation.clone()),

@@ -35,7 +35,7 @@ impl Binder<'_> {
                 return self.compare_tuples(scope, comparison, a, b);
             }
             let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
-            return Ok(boolean(self.compare(comparison, a, b)?));
+            return Ok(boolean(self.compare_shown(comparison, a, b)?));
         }
         let arithmetic = match op {
             B::Plus => Arithmetic::Add,
@@ -94,6 +94,7 @@ impl Binder<'_> {
         }
         let as_text = |bound: Bound| match bound.ty.base {
             Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+            _ if bound.ty.is_float() => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
             _ => Ok(bound),
         };
         let (a, b) = (as_text(a)?, as_text(b)?);
@@ -130,6 +131,45 @@ impl Binder<'_> {
         Ok(boolean(if *op == BinaryOperator::And { Expr::And(parts) } else { Expr::Or(parts) }))
     }
 
+    /// A comparison as an operator: MySQL takes doubles that are shown with few digits for equal where these are.
+    pub(super) fn compare_shown(&self, comparison: Comparison, a: Bound, b: Bound) -> Result<Expr> {
+        match self.order_as_shown(comparison, &a, &b)? {
+            Some(order) => {
+                let zero = Box::new(Expr::Const(Value::Int(0)));
+                Ok(Expr::Compare(comparison, Box::new(order), zero, None))
+            }
+            None => self.compare(comparison, a, b),
+        }
+    }
+
+    /// Where two doubles of few digits stand to each other: below zero, zero or above it. None: they are others.
+    pub(super) fn order_as_shown(&self, comparison: Comparison, a: &Bound, b: &Bound) -> Result<Option<Expr>> {
+        // What an index may find stays: a column that is equal to something, or beside what no row changes.
+        let is_found = |column: &Bound, other: &Bound| {
+            let mut is_fixed = true;
+            other.expr.slots(&mut |_| is_fixed = false);
+            let asks_equal = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+            matches!(column.expr, Expr::Slot(_)) && (asks_equal || is_fixed)
+        };
+        let digits = match (super::exact::shown_digits(a.ty), super::exact::shown_digits(b.ty)) {
+            (Some(a), Some(b)) => a.max(b),
+            _ => return Ok(None),
+        };
+        let is_double = a.ty.base == Base::Double || b.ty.base == Base::Double;
+        let are_numbers = a.ty.is_number() && b.ty.is_number();
+        if self.dialect != Dialect::Mysql
+            || !is_double
+            || !are_numbers
+            || digits == 0
+            || is_found(a, b)
+            || is_found(b, a)
+        {
+            return Ok(None);
+        }
+        let digits = Bound::new(Expr::Const(Value::Int(i64::from(digits))), Type::of(Base::Int8));
+        Ok(Some(self.call("order_as_shown", vec![a.clone(), b.clone(), digits])?.expr))
+    }
+
     pub(super) fn compare_tuples(
         &self,
         scope: &Scope<'_>,
@@ -145,7 +185,7 @@ impl Binder<'_> {
             pairs.push((self.bind(scope, a)?, self.bind(scope, b)?));
         }
         let of_all = |comparison: Comparison| -> Result<Vec<Expr>> {
-            pairs.iter().map(|(a, b)| self.compare(comparison, a.clone(), b.clone())).collect()
+            pairs.iter().map(|(a, b)| self.compare_shown(comparison, a.clone(), b.clone())).collect()
         };
         Ok(boolean(match comparison {
             Comparison::Equal => Expr::And(of_all(Comparison::Equal)?),
@@ -217,6 +257,8 @@ impl Binder<'_> {
                 let ty = match value.ty.base {
                     Base::Uint8 => Type::of(Base::Integer),
                     Base::Decimal if self.dialect == Dialect::Mysql => value.ty,
+                    Base::Double if self.dialect == Dialect::Postgres => value.ty,
+                    Base::Double if self.dialect == Dialect::Mysql => Type::double(value.ty.double_digits()),
                     base => Type::of(base),
                 };
                 if let Expr::Const(constant) = &value.expr {
@@ -249,7 +291,7 @@ impl Binder<'_> {
             }
             match bound.ty.base {
                 Base::Unknown if other.is_number() && self.dialect != Dialect::Mysql => {
-                    self.cast_to(bound, Type::of(other.base), Strictness::Explicit)
+                    self.cast_to(bound, other.without_length(), Strictness::Explicit)
                 }
                 Base::Unknown => self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit),
                 Base::Bool if self.dialect == Dialect::Mysql => {
@@ -290,7 +332,11 @@ impl Binder<'_> {
         }
         let base = self.result_of(operation, a.ty, b.ty)?;
         let ty = match (self.dialect, base) {
-            (Dialect::Mysql, Base::Decimal) => super::exact::result_of(operation, a.ty, b.ty),
+            (Dialect::Mysql, Base::Decimal) => {
+                super::exact::result_of(operation, super::exact::known_digits(&a), super::exact::known_digits(&b))
+            }
+            (Dialect::Postgres, Base::Double) if a.ty.is_float() && b.ty.is_float() => Type::FLOAT,
+            (Dialect::Mysql, Base::Double) => super::exact::double_of(operation, a_type, b_type),
             _ => Type::of(base),
         };
         if let (Expr::Const(a), Expr::Const(b)) = (&a.expr, &b.expr)
@@ -366,8 +412,8 @@ impl Binder<'_> {
             ignores_case &= !self.tells_case(&text, &pattern);
             // `LIKE BINARY 'A%'`: as it is written.
             for side in [&mut text, &mut pattern] {
+                ignores_case &= side.ty.base != Base::Bytes;
                 if side.ty.base == Base::Bytes && matches!(side.expr, Expr::Cast(..) | Expr::Const(_)) {
-                    ignores_case = false;
                     let bytes = std::mem::replace(side, Bound::new(Expr::Const(Value::Null), Type::TEXT));
                     *side = self.cast_to(bytes, Type::TEXT, Strictness::Explicit)?;
                 }

@@ -180,7 +180,10 @@ impl Binder<'_> {
         for (output, ty) in query.outputs.iter_mut().zip(types) {
             let is_open = matches!(ty.base, Base::Any | Base::Scalar | Base::Number | Base::Unknown | Base::Integer);
             let is_rescaled = self.dialect == Dialect::Mysql && ty.base == Base::Decimal;
-            if !is_rescaled && (output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown) {
+            // Doubles of few digits keep no more of them in sets.
+            let is_rounded = ty.double_digits().is_some() && output.ty != *ty;
+            if !is_rescaled && !is_rounded && (output.ty.base == ty.base || is_open && output.ty.base != Base::Unknown)
+            {
                 continue;
             }
             let bound = Bound::new(Expr::Slot(output.slot), output.ty);

@@ -555,6 +555,7 @@ fn catalog_name(ty: Type) -> &'static str {
         Base::Int1 | Base::Int2 => "int2",
         Base::Int4 => "int4",
         Base::Int8 | Base::Integer | Base::Uint8 => "int8",
+        Base::Double if ty.is_float() => "float4",
         Base::Double => "float8",
         Base::Decimal | Base::Number => "numeric",
         Base::Date => "date",

@@ -3,10 +3,12 @@
 use super::expressions::boolean;
 use super::operators::comparison_of;
 use super::{Binder, Bound, Scope};
+use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr, Subquery};
 use crate::types::{Base, Type};
+use crate::value::Value;
 use sqlparser::ast::{self, BinaryOperator};
 use std::rc::Rc;
 
@@ -48,6 +50,26 @@ impl Binder<'_> {
                     let parts =
                         bound.into_iter().skip(1).map(|item| self.compare(Comparison::Equal, value.clone(), item));
                     return Ok(Expr::Or(parts.collect::<Result<_>>()?));
+                }
+                // Several constants are brought to one type with what they are compared with in PostgreSQL, one is not.
+                if self.dialect == Dialect::Postgres
+                    && value.ty.is_float()
+                    && bound[1..].iter().filter(|item| matches!(item.expr, Expr::Const(_))).count() > 1
+                {
+                    let is_double = |item: &Bound| item.ty == Type::of(Base::Double);
+                    let to = if bound.iter().any(is_double) { Type::of(Base::Double) } else { Type::FLOAT };
+                    for item in bound[1..].iter_mut().filter(|item| item.ty.is_number()) {
+                        if let Expr::Const(_) = item.expr {
+                            *item = self.cast_to(item.clone(), to, Strictness::Explicit)?;
+                        }
+                    }
+                }
+                // One value alone is compared as by an operator there.
+                if let [_, item] = bound.as_slice()
+                    && let Some(order) = self.order_as_shown(Comparison::Equal, &value, item)?
+                {
+                    let zero = Box::new(Expr::Const(Value::Int(0)));
+                    return Ok(Expr::Compare(Comparison::Equal, Box::new(order), zero, None));
                 }
                 // All are compared alike in MySQL.
                 let of_all = (self.dialect == Dialect::Mysql).then(|| self.collation_of_values(&bound));

@@ -58,6 +58,7 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 Base::Int2 | Base::Int1 => (int(16), int(0)),
                 Base::Int4 => (int(32), int(0)),
                 Base::Int8 | Base::Integer | Base::Uint8 => (int(64), int(0)),
+                Base::Double if column.ty.is_float() => (int(24), Value::Null),
                 Base::Double => (int(53), Value::Null),
                 Base::Decimal if column.ty.length > 0 => {
                     (int(i64::from(column.ty.length)), int(i64::from(column.ty.scale)))

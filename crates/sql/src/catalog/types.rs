@@ -61,6 +61,7 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::Int1 | Base::Uint1 | Base::Int2 => 21,
         Base::Int4 | Base::Uint2 => 23,
         Base::Int8 | Base::Integer | Base::Uint8 | Base::Uint4 => 20,
+        Base::Double if ty.is_float() => 700,
         Base::Double => 701,
         Base::Decimal | Base::Number => 1700,
         Base::Text if ty.length > 0 => 1043,

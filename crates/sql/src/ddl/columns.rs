@@ -164,7 +164,9 @@ impl Ddl<'_> {
         let mut declared = Declared::default();
         let (mut column, keys) = self.new_column(&table.name, column, &mut declared)?;
         let mut shape = self.shape_of(table)?;
-        if column.ty.base != table.columns[at].ty.base && self.is_in_foreign_key(table, at) {
+        let known = table.columns[at].ty;
+        let is_other = column.ty.base != known.base || column.ty.is_float() != known.is_float();
+        if is_other && self.is_in_foreign_key(table, at) {
             let what = format!("Cannot change column '{}': used in a foreign key constraint", table.columns[at].name);
             return Err(Error::new(Condition::InvalidTable, what).mysql(1832));
         }
@@ -189,6 +191,8 @@ impl Ddl<'_> {
             None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
             // The word whose number is nearest.
             None if known.ty.is_number() && Choices::of(&column.declared).is_some() => format!("ROUND({quoted})"),
+            // As text: `127` is no day then.
+            None if known.ty.base == Base::Double && column.ty.is_moment() => format!("CAST({quoted} AS CHAR)"),
             None if known.ty.base == Base::Date && column.ty.base == Base::Text => format!("CAST({quoted} AS CHAR)"),
             None => quoted,
         };

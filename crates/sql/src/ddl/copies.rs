@@ -67,6 +67,7 @@ impl Ddl<'_> {
                 let ty = match column.ty.base {
                     Base::Unknown | Base::Any | Base::Scalar => "text".to_string(),
                     Base::Text if self.dialect == Dialect::Mysql => "longtext".to_string(),
+                    Base::Double if column.ty.is_float() && self.dialect == Dialect::Mysql => "float".to_string(),
                     Base::Double if self.dialect == Dialect::Mysql => "double".to_string(),
                     _ => column.ty.name(self.dialect),
                 };

@@ -757,7 +757,9 @@ pub(crate) fn write_value(dialect: Dialect, value: &Value, ty: Type, out: &mut S
         Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
         Value::Int(_) | Value::Uint(_) | Value::Decimal(_) => out.push_str(&display_as(Dialect::Postgres, value, ty)),
-        Value::Double(double) if double.is_finite() => out.push_str(&display(Dialect::Postgres, value)),
+        Value::Double(double) if double.is_finite() => {
+            out.push_str(&display_as(dialect, value, Type { scale: 0, ..ty }));
+        }
         Value::Text(text) if ty.base == Base::Json => out.push_str(text),
         Value::Document(_) if ty.base == Base::Array => {
             out.push('[');

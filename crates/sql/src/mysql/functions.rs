@@ -465,7 +465,9 @@ functions! {
         Ok(Value::Int(found.map_or(0, |at| at as i64 + 1)))
     };
     "elt" (2, MANY) TEXT, false, false => |_, a| {
-        let found = usize::try_from(integer(&a[0])).ok().filter(|at| *at > 0 && !a[0].is_null()).and_then(|at| a.get(at));
+        // Counted with 32 bits.
+        let at = bits(&a[0]) as u32 as usize;
+        let found = a.get(at).filter(|_| at > 0 && !a[0].is_null());
         Ok(found.filter(|value| !value.is_null()).map_or(Value::Null, |value| Value::Text(text(value))))
     };
     "format" (2, 3) TEXT, true, false => |_, a| Ok(Value::text(with_commas(&a[0], integer(&a[1]))));
@@ -580,6 +582,16 @@ functions! {
     };
 
     // Numbers.
+    "order_as_shown" (3, 3) INT, true, false => |_, a| {
+        let (x, y) = (double(&a[0]), double(&a[1]));
+        let nearest = 5.0 / 10f64.powi(integer(&a[2]) as i32 + 1);
+        Ok(Value::Int(match x.partial_cmp(&y) {
+            _ if (x - y).abs() < nearest => 0,
+            Some(std::cmp::Ordering::Less) => -1,
+            Some(std::cmp::Ordering::Greater) => 1,
+            _ => 0,
+        }))
+    };
     "with_scale" (2, 2) Returns::First, true, false => |_, a| {
         let scale = integer(&a[1]).clamp(0, 38) as i32;
         let found = match &a[0] {

@@ -38,6 +38,7 @@ pub(crate) fn type_name(column: &Column) -> String {
         Base::Uint4 => "int unsigned",
         Base::Int8 | Base::Integer => "bigint",
         Base::Uint8 => "bigint unsigned",
+        Base::Double if column.ty.is_float() => "float",
         Base::Double => "double",
         Base::Decimal if column.ty.length > 0 => return format!("decimal({},{})", column.ty.length, column.ty.scale),
         Base::Decimal | Base::Number => "decimal(38,10)",
@@ -77,6 +78,10 @@ pub(crate) fn shown_type(declared: &str) -> String {
     match name {
         "bool" | "boolean" => "tinyint(1)".to_string(),
         "tinyint" if rest.starts_with("(1)") => format!("tinyint(1){behind}"),
+        "float" if rest.starts_with('(') && !rest.contains(',') => {
+            let bits = rest.trim_start_matches('(').split(')').next().and_then(|bits| bits.parse::<u32>().ok());
+            format!("{}{behind}", if bits > Some(24) { "double" } else { "float" })
+        }
         "decimal" if !rest.starts_with('(') => format!("decimal(10,0){rest}"),
         "decimal" if !rest.contains(',') => out.replacen(')', ",0)", 1).replacen("numeric", "decimal", 1),
         "char" if rest.is_empty() => "char(1)".to_string(),
@@ -324,7 +329,7 @@ fn sizes(shown: &str, ty: Type) -> [Value; 5] {
             let digits = if ty.length == 0 { 10 } else { ty.length };
             (sizes[2], sizes[3]) = (int(i64::from(digits)), int(i64::from(ty.scale)));
         }
-        (Base::Double, _) => sizes[2] = int(22),
+        (Base::Double, _) => sizes[2] = int(if ty.is_float() { 12 } else { 22 }),
         (Base::Int1 | Base::Uint1, _) => (sizes[2], sizes[3]) = (int(3), int(0)),
         (Base::Int2 | Base::Uint2, _) => (sizes[2], sizes[3]) = (int(5), int(0)),
         (Base::Int4 | Base::Uint4, _) => (sizes[2], sizes[3]) = (int(10), int(0)),
