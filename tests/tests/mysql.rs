@@ -251,6 +251,16 @@ fn temporary_tables_hide_others_and_comments_are_shown() {
     assert!(db.ask("select table_comment from information_schema.tables where table_name = 'm'").contains("new"));
     db.ask("alter table m rename index kv to kw");
     assert!(db.ask("show create table m").contains("KEY `kw`"));
+    db.ask("alter table m rename key kw to kx");
+    db.ask("alter table m drop key kx");
+    assert!(!db.ask("show create table m").contains("KEY `k"));
+    // The name that the first one's numbers come from is not in the way of the second one's, nor of a table's in PostgreSQL's catalogue.
+    db.ask("create table r (id int auto_increment primary key, v int)");
+    db.ask("rename table r to r2");
+    db.ask("create table r (id int auto_increment primary key, v int)");
+    db.ask("insert into r (v) values (7)");
+    assert!(db.ask("select id, v from r").contains('7'));
+    assert_eq!(rig.number("return box.space._sequence.index.name:get('r') == nil and 1 or 0"), 1);
     db.ask("alter table m engine = InnoDB");
     assert!(db.ask("alter table m engine = nothing").contains("1286"));
 }

@@ -123,8 +123,9 @@ fn marked(alter: &ast::AlterTable) -> Option<&[SqlOption]> {
 impl Ddl<'_> {
     /// The name of a sequence that fills a column: with a number, if another one has it, as of a table that has got another name.
     pub(super) fn free_sequence_name(&self, name: &str) -> String {
-        let is_free =
-            |name: &String| self.dialect != Dialect::Postgres || self.database.catalog.sequence_by_name(name).is_none();
+        let is_free = |name: &String| {
+            self.dialect == Dialect::Tarantool || self.database.catalog.sequence_by_name(name).is_none()
+        };
         let numbered = (1..).map(|number| format!("{name}{number}"));
         std::iter::once(name.to_string()).chain(numbered).find(is_free).unwrap_or_default()
     }

@@ -146,8 +146,9 @@ impl Ddl<'_> {
         }
         if let Some(field) = generated {
             let sequence = match self.dialect {
-                Dialect::Postgres => format!("{name}_{}_seq", columns[field].name),
-                _ => name.clone(),
+                Dialect::Tarantool => name.clone(),
+                // PostgreSQL's catalogue has tables and sequences under one roof, so the name of the table would not do.
+                Dialect::Postgres | Dialect::Mysql => format!("{name}_{}_seq", columns[field].name),
             };
             let sequence = self.full_name(&sequence, create.temporary);
             let start = self.first_number(create);
