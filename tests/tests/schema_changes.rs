@@ -192,3 +192,21 @@ fn a_table_that_gets_another_shape_costs_later_statements_nothing() {
     assert_eq!(other.ask("update t set v = 0 where v = 5"), "UPDATE 1");
     assert_eq!(other.ask("insert into filled values (1)"), "INSERT 0 1");
 }
+
+#[test]
+fn a_wait_for_another_change_of_the_schema_is_cancelled() {
+    let mut rig = start();
+    let mut db = Postgres::to(&mut rig, "me");
+    assert_eq!(db.ask("begin; create table t (id int primary key)"), "BEGIN; CREATE TABLE");
+    let mut waiting = Postgres::open(&mut rig);
+    waiting.first(3 << 16, &[text(&["user", "me"]), vec![0]].concat());
+    let welcome = waiting.until_ready();
+    let key = welcome.iter().find(|(kind, _)| *kind == b'K').unwrap().1.clone();
+    waiting.send(b'Q', &text(&["create table u (id int primary key)"]));
+    let mut other = Postgres::open(&mut rig);
+    other.first(80_877_102, &key);
+    assert!(other.message().is_none());
+    let messages = waiting.until_ready();
+    assert!(messages.iter().any(|(kind, body)| *kind == b'E' && field(body, b'C') == "57014"), "{messages:?}");
+    assert_eq!(db.ask("commit"), "COMMIT");
+}

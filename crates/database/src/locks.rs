@@ -223,6 +223,11 @@ pub fn is_deadlock(error: &Error) -> bool {
     error.is(ErrorCode::TransactionConflict) && error.message().starts_with(DEADLOCK)
 }
 
+/// True for the error of a fiber that was cancelled while it waited.
+pub fn is_cancelled(error: &Error) -> bool {
+    error.is(ErrorCode::ProcLua) && error.message() == "fiber is cancelled"
+}
+
 impl Database {
     /// The row that a full key of a unique index names, which nobody else locks or changes until the open transaction ends. If somebody else has
     /// locked it, waits for at most `timeout_ns`, or as long as it takes. Checks the right to write, or to change or remove rows.

@@ -482,9 +482,12 @@ impl From<database::Error> for Error {
             Condition::LockTimeout => "canceling statement due to lock timeout".to_string(),
             _ => source.to_string(),
         };
-        let mut error = match database::is_deadlock(&source) {
-            true => Error::new(Condition::Deadlock, "deadlock detected").detail(message),
-            false => Error::new(condition, message),
+        let mut error = if database::is_deadlock(&source) {
+            Error::new(Condition::Deadlock, "deadlock detected").detail(message)
+        } else if database::is_cancelled(&source) {
+            Error::new(Condition::Cancelled, "canceling statement due to user request")
+        } else {
+            Error::new(condition, message)
         };
         error.0.source = Some(source);
         error
