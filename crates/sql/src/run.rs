@@ -262,6 +262,7 @@ impl<'r> Run<'r> {
             return Ok(());
         }
         self.database.suspend(self.context);
+        let gave_way_ns = fiber::now_ns();
         let wake = fiber::yield_turn();
         self.slice_began_ns = fiber::now_ns();
         let requests = self.database.statistics.requests.get();
@@ -273,7 +274,15 @@ impl<'r> Run<'r> {
         if wake == fiber::Wake::Cancelled {
             return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
         }
+        let woke_ns = self.slice_began_ns;
         self.database.resume(self.context)?;
+        // A transaction that has changed the schema puts its rows back and forth. It works for as long as that took before it does so again.
+        let resumed_ns = fiber::now_ns();
+        let cost_ns = (gave_way_ns - now) + (resumed_ns - woke_ns);
+        if cost_ns > SLICE_NS {
+            self.slice_began_ns = resumed_ns;
+            self.next_look_ns = resumed_ns + cost_ns;
+        }
         if self.deadline_ns.is_some_and(|deadline| self.slice_began_ns >= deadline) {
             return Err(Error::new(Condition::Cancelled, "canceling statement due to statement timeout"));
         }
