@@ -439,7 +439,6 @@ pub(crate) fn respell_of_mysql(tokens: &mut Vec<TokenWithSpan>) {
     crate::respell::keys(tokens);
     respell_updates(tokens);
     respell_remainders(tokens);
-    crate::respell::keys(tokens);
     crate::respell::intervals(tokens);
     crate::respell::characters(tokens);
 }

@@ -107,18 +107,6 @@ pub(crate) fn whole_spaces(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `DROP KEY name` and `RENAME KEY name TO name` of MySQL's ALTER TABLE: INDEX is what the parser knows.
-pub(crate) fn keys(tokens: &mut [TokenWithSpan]) {
-    let seen = seen(tokens);
-    for places in seen.windows(3) {
-        let [verb, key, name] = [0, 1, 2].map(|place| &tokens[places[place]].token);
-        let is_verb = is_word(verb, "drop") || is_word(verb, "rename");
-        if is_verb && is_word(key, "key") && matches!(name, Token::Word(_)) {
-            tokens[places[1]].token = Token::make_keyword("INDEX");
-        }
-    }
-}
-
 /// INTERVAL of MySQL: `INTERVAL 1 DAY_HOUR`, and `INTERVAL(n, a, b)`, which is a function.
 pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
     if !tokens.iter().any(|token| is_word(&token.token, "interval")) {
