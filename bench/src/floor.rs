@@ -105,7 +105,7 @@ pub(crate) fn serve(options: &ServerOptions) -> io::Result<()> {
             page.resize(1);
             in_flight.push((next, std::mem::take(&mut open)));
             let offset = next % PAGES * PAGE_BYTES as u64;
-            ring.submit(next, &file, offset, page).map_err(|_| io::Error::other("the ring is full"))?;
+            ring.submit(next, &file, offset, page, false).map_err(|_| io::Error::other("the ring is full"))?;
             next += 1;
         }
     }
