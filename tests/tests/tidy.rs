@@ -17,7 +17,7 @@ const ALONE: [&str; 3] = ["index", "tuple", "runtime"];
 const APART: [(&str, &str); 3] = [("lua", "protocol"), ("tools", "lua"), ("tools", "protocol")];
 
 /// Longest file.
-const LINES_MAX: usize = 1100;
+const LINES_MAX: usize = 1200;
 /// Files that are longer, and why. A table or an opcode switch may be long in peace.
 const LONG: [(&str, &str); 0] = [];
 
