@@ -98,10 +98,11 @@ def postgres():
     return server
 
 
-def nothing(bench):
-    """PostgreSQL's protocol from a server that does nothing: what the machine and the client leave to any server of one thread."""
-    server = Server("nothing", "postgres", "postgres", "postgres")
-    server.start([os.path.abspath(bench), "nothing", "--port", str(server.port)])
+def nothing(bench, protocol="postgres"):
+    """A protocol from a server that does nothing: what the machine and the client leave to any server of one thread."""
+    user, database = ("postgres", "postgres") if protocol == "postgres" else ("root", "test")
+    server = Server("nothing", protocol, user, database)
+    server.start([os.path.abspath(bench), "nothing", "--protocol", protocol, "--port", str(server.port)])
     return server
 
 

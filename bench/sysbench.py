@@ -5,7 +5,7 @@
     python3 bench/sysbench.py --server target/release/lycosa --only mysql --tests oltp_point_select --seconds 5
 
 Every server is filled by `sysbench prepare` once. A round runs each test on both servers of a driver; who begins changes. The figure is the median of the rounds.
-By PostgreSQL's driver a server that does nothing takes part: what it gets is what the machine and the client leave to any server of one thread.
+A server that does nothing takes part: what it gets is what the machine and the client leave to any server of one thread.
 Needs sysbench, MariaDB and PostgreSQL of Debian (`apt-get install sysbench mariadb-server postgresql`).
 """
 
@@ -45,8 +45,7 @@ def beside(driver, given, say):
             servers.append(STARTS[name](given.server))
             quietly([*command(driver, servers[-1], "oltp_read_write", given), "prepare"])
             say(f"{name} is filled")
-        if driver == "pgsql":
-            servers.append(nothing(given.bench))
+        servers.append(nothing(given.bench, servers[0].protocol))
         for test in given.tests.split(","):
             for number in range(given.rounds):
                 first = number % len(servers)

@@ -74,6 +74,10 @@ pub(crate) enum Contender {
     Rocksdb,
     /// The device alone, by fio
     Device,
+    /// This program: MySQL's protocol, and nothing done
+    NothingMysql,
+    /// This program: PostgreSQL's protocol, and nothing done
+    NothingPostgres,
 }
 
 /// Where the binaries are and where data goes.
@@ -112,12 +116,19 @@ impl Contender {
             Contender::PostgresDurable => "PostgreSQL durable",
             Contender::Rocksdb => "RocksDB",
             Contender::Device => "fio",
+            Contender::NothingMysql => "nothing, MySQL's protocol",
+            Contender::NothingPostgres => "nothing, PostgreSQL's protocol",
         }
     }
 
     /// True if it is a program that measures by itself: there is no server.
     pub(crate) fn is_tool(self) -> bool {
         matches!(self, Contender::Rocksdb | Contender::Device)
+    }
+
+    /// True if it answers without doing anything: nobody asks it whether all is well.
+    pub(crate) fn does_nothing(self) -> bool {
+        matches!(self, Contender::NothingMysql | Contender::NothingPostgres)
     }
 
     pub(crate) fn is_lycosa(self) -> bool {
@@ -137,14 +148,14 @@ impl Contender {
 
     /// True if it speaks MySQL's protocol.
     pub(crate) fn speaks_mysql(self) -> bool {
-        use Contender::{LycosaMysql, LycosaMysqlWrite, Mariadb, MariadbDurable, Myisam};
-        matches!(self, Mariadb | MariadbDurable | Myisam | LycosaMysql | LycosaMysqlWrite)
+        use Contender::{LycosaMysql, LycosaMysqlWrite, Mariadb, MariadbDurable, Myisam, NothingMysql};
+        matches!(self, Mariadb | MariadbDurable | Myisam | LycosaMysql | LycosaMysqlWrite | NothingMysql)
     }
 
     /// True if it speaks PostgreSQL's protocol.
     pub(crate) fn speaks_postgres(self) -> bool {
-        use Contender::{LycosaPostgres, LycosaPostgresWrite, Postgres, PostgresDurable};
-        matches!(self, Postgres | PostgresDurable | LycosaPostgres | LycosaPostgresWrite)
+        use Contender::{LycosaPostgres, LycosaPostgresWrite, NothingPostgres, Postgres, PostgresDurable};
+        matches!(self, Postgres | PostgresDurable | LycosaPostgres | LycosaPostgresWrite | NothingPostgres)
     }
 
     /// True if it speaks memcached's protocol.
@@ -180,7 +191,9 @@ impl Contender {
                 )
             }
             // What they are told differs from section to section.
-            Contender::Rocksdb | Contender::Device => return Vec::new(),
+            Contender::Rocksdb | Contender::Device | Contender::NothingMysql | Contender::NothingPostgres => {
+                return Vec::new();
+            }
             Contender::Postgres | Contender::PostgresDurable => {
                 let commit = if self == Contender::PostgresDurable { "on" } else { "off" };
                 format!("-c synchronous_commit={commit} -c shared_buffers={SQL_CACHE} -c max_connections=200")
@@ -230,6 +243,8 @@ impl Contender {
             ),
             Contender::Rocksdb => "db_bench".to_string(),
             Contender::Device => "fio".to_string(),
+            Contender::NothingMysql => format!("lycosa-bench nothing --protocol mysql --port {port}"),
+            Contender::NothingPostgres => format!("lycosa-bench nothing --protocol postgres --port {port}"),
             _ => unreachable!("servers of the binary protocol are started by `Server`"),
         };
         text.split(' ').map(ToString::to_string).chain(self.own_settings()).collect()
@@ -250,6 +265,7 @@ impl Contender {
         }
         match self.arguments(Path::new(""), 0)[0].as_str() {
             "lycosa" => places.lycosa.clone(),
+            "lycosa-bench" => std::env::current_exe().unwrap_or_else(|_| find("lycosa-bench")),
             name => find(name),
         }
     }

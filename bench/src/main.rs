@@ -149,8 +149,10 @@ enum Command {
     },
     #[command(hide = true)]
     FloorServer(floor::ServerOptions),
-    /// Serve PostgreSQL's protocol without doing anything: what pgbench gets from that is the most that it could get from any server of one thread
+    /// Serve a protocol of SQL without doing anything: what a program gets from that is the most that it could get from any server of one thread
     Nothing {
+        #[arg(long, default_value = "postgres")]
+        protocol: nothing::Protocol,
         /// Port of 127.0.0.1
         #[arg(long)]
         port: u16,
@@ -426,7 +428,7 @@ fn run(cli: Cli) -> Result<(), String> {
             Ok(())
         }
         Command::FloorServer(options) => floor::serve(&options).map_err(|error| error.to_string()),
-        Command::Nothing { port } => nothing::serve(port).map_err(|error| error.to_string()),
+        Command::Nothing { protocol, port } => nothing::serve(port, protocol).map_err(|error| error.to_string()),
         Command::Crash { server, kills, work, wal_mode, dir } => crash(
             &Launch { binary: server, wal_mode, parent: dir, disk_memory: DiskMemory::default() },
             kills,

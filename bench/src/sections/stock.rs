@@ -34,7 +34,7 @@ pub(crate) const STATEMENTS: Section = Section {
     title: "Inventory by statements of SQL",
     about: "The same stock and clients with a round trip for each statement: a capture is BEGIN, SELECT ... FOR UPDATE, one or more UPDATE, COMMIT; a release is one \
             UPDATE. All statements are prepared, no procedures. The same two programs, one for MySQL's protocol and one for PostgreSQL's, on Lycosa and on the \
-            servers that they were written for.",
+            servers that they were written for. A server that answers at once and does nothing shows what the machine and the clients leave to any server of one thread.",
     run: run_statements,
 };
 
@@ -57,7 +57,7 @@ const CONTENDERS: [Contender; 12] = [
     Contender::PostgresDurable,
 ];
 /// Servers of SQL.
-const SQL_CONTENDERS: [Contender; 8] = [
+const SQL_CONTENDERS: [Contender; 10] = [
     Contender::LycosaMysql,
     Contender::LycosaMysqlWrite,
     Contender::LycosaPostgres,
@@ -66,6 +66,8 @@ const SQL_CONTENDERS: [Contender; 8] = [
     Contender::Mariadb,
     Contender::PostgresDurable,
     Contender::Postgres,
+    Contender::NothingMysql,
+    Contender::NothingPostgres,
 ];
 /// The SQL servers do so much less in the same time.
 const SQL_PART: u32 = 4;
@@ -98,7 +100,7 @@ fn work(server: &Running, work: &generator::Work) -> Result<(f64, Histogram<u64>
         return Ok((outcome.seconds, outcome.latencies));
     }
     let shops = (0..CLIENTS).map(|_| shop(server)).collect::<Result<Vec<_>, _>>()?;
-    let outcome = shops::run(shops, work)?;
+    let outcome = shops::run(shops, work, true)?;
     Ok((outcome.seconds, outcome.latencies))
 }
 
@@ -122,7 +124,7 @@ fn run_statements(settings: &Settings, recorder: &mut Recorder) -> Result<(), St
     by_turns(settings, recorder, &SQL_CONTENDERS, u64::MAX, &|server, round, found| {
         measured(server, settings.scale.operations / SQL_PART, round, found, &|server, work| {
             let shops = (0..CLIENTS).map(|_| statements(server)).collect::<Result<Vec<_>, _>>()?;
-            let outcome = shops::run(shops, work)?;
+            let outcome = shops::run(shops, work, !server.contender.does_nothing())?;
             Ok((outcome.seconds, outcome.latencies))
         })
     })
