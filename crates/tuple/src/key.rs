@@ -11,7 +11,7 @@ pub(crate) use compare::{class_of, moment};
 pub(crate) use hash::hash_bytes;
 
 use compare::{compare_alike, compare_part, usual_length, values_of};
-use hint::Second;
+use hint::Sharing;
 
 use crate::collation::Collation;
 use crate::error::KeyError;
@@ -67,7 +67,7 @@ enum Shape {
 #[derive(Debug)]
 pub struct KeyDef {
     parts: Vec<KeyPart>,
-    second: Second,
+    sharing: Sharing,
     shape: Shape,
     is_nullable: bool,
     /// How many of the first parts are the first fields, in order.
@@ -88,7 +88,7 @@ impl KeyDef {
         };
         let is_nullable = parts.iter().any(|part| part.is_nullable);
         let leading = parts.iter().zip(0..).take_while(|(part, field_no)| part.field_no == *field_no).count();
-        KeyDef { second: Second::of(&parts), parts, shape, is_nullable, leading }
+        KeyDef { sharing: Sharing::of(&parts), parts, shape, is_nullable, leading }
     }
 
     /// The parts of `first` and those of `second` that it lacks: what a non-unique index is ordered by.

@@ -389,6 +389,13 @@ mod tests {
         (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
     }
 
+    /// A whole number of any magnitude, or none.
+    fn whole() -> impl Strategy<Value = Option<i128>> {
+        let signed = (magnitude(), any::<bool>())
+            .prop_map(|(number, is_negative)| if is_negative { -i128::from(number >> 1) } else { i128::from(number) });
+        prop_oneof![8 => signed.prop_map(Some), 4 => (0..4i128).prop_map(Some), 1 => Just(None)]
+    }
+
     /// A type, and two values of it, each of which may be nil or absent.
     fn pair() -> impl Strategy<Value = (FieldType, Option<Vec<u8>>, Option<Vec<u8>>)> {
         proptest::sample::select(TYPES.to_vec()).prop_flat_map(|field_type| {
@@ -496,6 +503,48 @@ mod tests {
             prop_assert_eq!(ordered_row(&def, &row_a).cmp(&ordered_row(&def, &row_b)), order);
             prop_assert_eq!(def.hint(&row_a).cmp(&def.hint(&row_b)).then(order), order);
             for count in 1..=3 {
+                let key = b[..count].concat();
+                let (before, behind) = (def.key_hint(&key, count as u32), def.key_hint_above(&key, count as u32));
+                let hint = def.hint(&row_a);
+                prop_assert_eq!(def.hint_of_first(&row_b, count), before);
+                let fits = match def.compare_row_key(&row_a, &key, count as u32) {
+                    Ordering::Less => hint <= before,
+                    Ordering::Equal => before <= hint && hint <= behind,
+                    Ordering::Greater => hint >= behind,
+                };
+                prop_assert!(fits, "{count}: {hint:x} {before:x} {behind:x}");
+            }
+        }
+
+        /// Whole numbers, signed or not, nil or not, share the bits of a hint; a last part of any type has what they leave.
+        #[test]
+        fn hints_of_whole_numbers_order_as_rows_do(
+            forms in proptest::collection::vec((any::<bool>(), any::<bool>()), 1..5),
+            numbers in proptest::collection::vec((whole(), whole()), 5), alike in 0..6usize, (last, last_a, last_b) in pair(),
+        ) {
+            let count = forms.len();
+            let mut parts: Vec<KeyPart> = forms.iter().zip(0..).map(|((is_signed, is_nullable), field_no)| {
+                let field_type = if *is_signed { FieldType::Integer } else { FieldType::Unsigned };
+                KeyPart { is_nullable: *is_nullable, ..KeyPart::new(field_no, field_type) }
+            }).collect();
+            parts.push(nullable(count as u32, last));
+            let def = KeyDef::new(parts);
+            let value = |at: usize, number: Option<i128>| {
+                let (is_signed, is_nullable) = forms[at];
+                match number {
+                    None if is_nullable => vec![0xc0],
+                    Some(number) if is_signed && number < 0 => encoded(|o| msgpack::encode_int(o, number as i64)),
+                    number => encoded(|o| msgpack::encode_uint(o, number.unwrap_or(0).unsigned_abs() as u64)),
+                }
+            };
+            let a: Vec<Vec<u8>> = (0..count).map(|at| value(at, numbers[at].0)).chain(last_a).collect();
+            let number_b = |at: usize| if at < alike { numbers[at].0 } else { numbers[at].1 };
+            let b: Vec<Vec<u8>> = (0..count).map(|at| value(at, number_b(at))).chain(last_b).collect();
+            let row = |values: &[Vec<u8>]| row_of(&values.iter().map(|value| &value[..]).collect::<Vec<_>>());
+            let (row_a, row_b) = (row(&a), row(&b));
+            let order = def.compare_rows(&row_a, &row_b);
+            prop_assert_eq!(def.hint(&row_a).cmp(&def.hint(&row_b)).then(order), order);
+            for count in 1..=b.len() {
                 let key = b[..count].concat();
                 let (before, behind) = (def.key_hint(&key, count as u32), def.key_hint_above(&key, count as u32));
                 let hint = def.hint(&row_a);

@@ -2,19 +2,21 @@
 
 use super::compare::{class_of, moment, small_integer, values_of};
 use super::hash::hash_bytes;
-use super::{KeyDef, KeyPart, Shape, is_nil, unsigned_field};
+use super::{KeyDef, KeyPart, RowCursor, Shape, is_nil};
 use crate::field::FieldType;
 use crate::msgpack::Reader;
 use crate::number::{Number, ordered_bits};
 use crate::row::field_from;
 
-/// How the second part shares the hint with a first part that is unsigned and never nil.
+/// So many first parts share the bits of a hint at most. A small whole number takes about ten of them.
+const SHARING_PARTS: usize = 4;
+
+/// What a part puts into the bits that those before it have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Second {
-    /// The hint is the first part's alone.
-    Absent,
+enum Form {
     Unsigned,
     Integer,
+    /// Takes all bits that are left, as do those below.
     Double,
     /// A string that compares as bytes.
     Bytes,
@@ -22,47 +24,101 @@ pub(super) enum Second {
     Hashed,
 }
 
-impl Second {
+/// How the first parts share a hint: whole numbers take as few bits as they need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sharing {
+    /// Forms of parts, and whether they may be nil.
+    forms: [(Form, bool); SHARING_PARTS],
+    /// How many there are; 0: the hint is the first part's alone.
+    count: u8,
+}
+
+impl Sharing {
     pub(super) fn of(parts: &[KeyPart]) -> Self {
-        match parts {
-            [first, second, ..] if first.field_type == FieldType::Unsigned && !first.is_nullable => {
-                match second.field_type {
-                    FieldType::Unsigned => Second::Unsigned,
-                    FieldType::Integer => Second::Integer,
-                    FieldType::Double => Second::Double,
-                    FieldType::String if second.is_hashed() => Second::Hashed,
-                    FieldType::String if second.text_collation().is_none() => Second::Bytes,
-                    _ => Second::Absent,
-                }
+        let mut sharing = Sharing { forms: [(Form::Unsigned, false); SHARING_PARTS], count: 0 };
+        for (part, form) in parts.iter().zip(&mut sharing.forms) {
+            let found = match part.field_type {
+                FieldType::Unsigned => Form::Unsigned,
+                FieldType::Integer => Form::Integer,
+                FieldType::Double => Form::Double,
+                FieldType::String if part.is_hashed() => Form::Hashed,
+                FieldType::String if part.text_collation().is_none() => Form::Bytes,
+                _ => break,
+            };
+            *form = (found, part.is_nullable);
+            sharing.count += 1;
+            if !matches!(found, Form::Unsigned | Form::Integer) {
+                break;
             }
-            _ => Second::Absent,
         }
+        if sharing.count < 2 {
+            sharing.count = 0;
+        }
+        sharing
     }
 
-    /// A number that sorts as values of the part do, ties excepted; nil is the least.
     #[inline]
-    fn number(self, value: &[u8]) -> u64 {
-        if is_nil(Some(value)) {
-            return 0;
+    pub(super) fn is_absent(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The hint of the values of the first `count` parts; all that may follow them is at least, or at most, `beyond`.
+    #[inline]
+    fn hint<'a>(&self, count: usize, beyond: u64, mut next: impl FnMut(usize) -> Option<&'a [u8]>) -> u64 {
+        let (mut hint, mut used) = (0, 0);
+        for (at, form) in self.forms[..usize::from(self.count)].iter().enumerate() {
+            if at == count {
+                return hint | beyond >> used;
+            }
+            let (bits, length) = bits_of(*form, next(at));
+            hint |= bits >> used;
+            used += length;
+            if used >= u64::BITS {
+                break;
+            }
         }
-        let mut reader = Reader::new(value);
-        match self {
-            Second::Absent => 0,
-            Second::Unsigned => reader.read_uint().map_or(0, |number| by_magnitude(number).0),
-            Second::Integer => match small_integer(value) {
-                Some((number, _)) if number >= 0 => 1 << 63 | by_magnitude(number as u64).0 >> 1,
-                Some((number, _)) => !(1 << 63 | by_magnitude(!number as u64).0 >> 1),
-                // Beyond what has a sign.
-                None => reader.read_uint().map_or(0, |number| 1 << 63 | by_magnitude(number).0 >> 1),
-            },
-            Second::Double => match value {
+        hint
+    }
+}
+
+/// Leading bits that sort as values of a part do, none of which are the beginning of another's unless they are all 64 and more; and how many these are.
+#[inline]
+fn bits_of((form, is_nullable): (Form, bool), value: Option<&[u8]>) -> (u64, u32) {
+    let Some(value) = value.filter(|value| !is_nullable || !is_nil(Some(value))) else {
+        // Below everything: what is there begins with a bit that is set.
+        return (0, if is_nullable { 1 } else { u64::BITS });
+    };
+    let (bits, length) = match form {
+        Form::Unsigned => by_magnitude(Reader::new(value).read_uint().unwrap_or(0)),
+        Form::Integer => integer_bits(value),
+        Form::Double => {
+            let number = match value {
                 [0xcb, rest @ ..] => rest.first_chunk().map_or(0, |bytes| ordered_bits(f64::from_be_bytes(*bytes))),
                 _ => Number::read(value).map_or(0, |number| ordered_bits(number.to_f64())),
-            },
-            Second::Bytes => prefix(reader.read_str().unwrap_or(b"")),
-            Second::Hashed => hash_bytes(reader.read_str().unwrap_or(b"")),
+            };
+            (number, u64::BITS)
         }
-    }
+        Form::Bytes => (prefix(Reader::new(value).read_str().unwrap_or(b"")), u64::BITS),
+        Form::Hashed => (hash_bytes(Reader::new(value).read_str().unwrap_or(b"")), u64::BITS),
+    };
+    if is_nullable { (1 << 63 | bits >> 1, length + 1) } else { (bits, length) }
+}
+
+/// The same of a number with a sign: a bit for that, then its magnitude, inverted if it is negative.
+#[inline]
+fn integer_bits(value: &[u8]) -> (u64, u32) {
+    let number = match small_integer(value) {
+        Some((number, _)) if number < 0 => {
+            let (bits, length) = by_magnitude(!number as u64);
+            let kept = u64::MAX.checked_shl(u64::BITS.saturating_sub(length)).unwrap_or(0);
+            return ((!bits & kept) >> 1, length + 1);
+        }
+        Some((number, _)) => number as u64,
+        // Beyond what has a sign.
+        None => Reader::new(value).read_uint().unwrap_or(0),
+    };
+    let (bits, length) = by_magnitude(number);
+    (1 << 63 | bits >> 1, length + 1)
 }
 
 /// A number in as few leading bits as it needs, in an order that stays: how many bits it has, then these without the first. And how many bits that are.
@@ -72,13 +128,6 @@ fn by_magnitude(number: u64) -> (u64, u32) {
     let zeros = number.leading_zeros();
     let bits = 64 - zeros;
     (u64::from(bits - 1) << 58 | (number << zeros << 1) >> 6, bits + 5)
-}
-
-/// The hint of a first part and what a second part has to say in the bits that are left.
-#[inline]
-fn share_hint(first: u64, second: u64) -> u64 {
-    let (first, bits) = by_magnitude(first);
-    first | second.checked_shr(bits).unwrap_or(0)
 }
 
 impl KeyDef {
@@ -96,19 +145,30 @@ impl KeyDef {
     /// A number that is not greater than the hint of any row that agrees with this one in the first parts.
     #[inline]
     pub fn hint_of_first(&self, row: &[u8], part_count: usize) -> u64 {
-        let part = &self.parts[0];
-        if self.second == Second::Absent {
+        if self.sharing.is_absent() {
+            let part = &self.parts[0];
             return hint_of(part, field_from(row, part.field_no));
         }
-        let (first, second) = match values_of(row, 2) {
-            Some(values) if self.leading >= 2 => {
-                let mut reader = Reader::new(values);
-                (reader.read_uint().unwrap_or(0), Some(reader.rest()))
+        let count = part_count.min(SHARING_PARTS);
+        match values_of(row, count) {
+            Some(values) if self.leading >= count => self.hint_of_values(values, count, 0),
+            _ => {
+                let mut cursor = RowCursor::new(row);
+                self.sharing.hint(count, 0, |at| cursor.field(self.parts[at].field_no))
             }
-            _ => (unsigned_field(row, part.field_no), field_from(row, self.parts[1].field_no)),
-        };
-        let second = second.filter(|_| part_count > 1);
-        share_hint(first, second.map_or(0, |value| self.second.number(value)))
+        }
+    }
+
+    /// The hint of values that stand one after the other.
+    #[inline]
+    fn hint_of_values(&self, values: &[u8], count: usize, beyond: u64) -> u64 {
+        let mut reader = Reader::new(values);
+        self.sharing.hint(count, beyond, |at| {
+            if at > 0 {
+                reader.skip_checked();
+            }
+            Some(reader.rest())
+        })
     }
 
     /// As `hint`, for a key with at least one part: not greater than the hint of any row that has the key.
@@ -124,13 +184,11 @@ impl KeyDef {
     }
 
     #[inline]
-    fn key_hint_or(&self, key: &[u8], part_count: u32, no_second: u64) -> u64 {
-        if self.second == Second::Absent {
+    fn key_hint_or(&self, key: &[u8], part_count: u32, beyond: u64) -> u64 {
+        if self.sharing.is_absent() {
             return hint_of(&self.parts[0], Some(key));
         }
-        let mut reader = Reader::new(key);
-        let first = reader.read_uint().unwrap_or(0);
-        share_hint(first, if part_count > 1 { self.second.number(reader.rest()) } else { no_second })
+        self.hint_of_values(key, part_count as usize, beyond)
     }
 }
 
