@@ -6,6 +6,7 @@
 
 use super::{Binder, Bound};
 use crate::arithmetic::Arithmetic;
+use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::Result;
 use crate::expr::Expr;
@@ -202,6 +203,10 @@ pub(super) fn sum_of(ty: Type, is_average: bool) -> Type {
 
 /// The type of what a function makes of a decimal alone.
 pub(super) fn of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
+    let is_rounded = matches!(name, "round" | "truncate") && matches!(ty.base, Base::Decimal | Base::Double);
+    if is_rounded && matches!(arguments, [_, Bound { expr: Expr::Const(Value::Null), .. }]) {
+        return Type::of(Base::Double);
+    }
     if ty.base == Base::Double {
         return double_of_call(name, arguments, ty);
     }
@@ -271,6 +276,24 @@ pub(super) fn is_of_numbers(name: &str) -> bool {
 }
 
 impl Binder<'_> {
+    /// A null that nothing has given a type, where a number is wanted: a double without digits behind the point.
+    pub(super) fn null_as_number(&self, bound: Bound) -> Result<Bound> {
+        let found = self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)?;
+        Ok(Bound { ty: Type::double(Some(0)), ..found })
+    }
+
+    /// The same of each beside numbers, in GREATEST and LEAST, which compare all of them as doubles then.
+    pub(super) fn nulls_as_numbers(&self, values: &mut [Bound]) -> Result<()> {
+        let are_others_numbers = values.iter().all(|value| value.ty.is_number() || value.ty.base == Base::Unknown);
+        let has_number = values.iter().any(|value| value.ty.is_number());
+        for value in values.iter_mut().filter(|_| are_others_numbers && has_number) {
+            if value.ty.base == Base::Unknown {
+                *value = self.null_as_number(value.clone())?;
+            }
+        }
+        Ok(())
+    }
+
     /// A value with the digits that its type shows.
     pub(super) fn settled(&self, bound: Bound) -> Result<Bound> {
         let is_exact = bound.ty.base == Base::Decimal && bound.ty.length > 0;

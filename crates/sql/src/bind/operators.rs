@@ -243,6 +243,7 @@ impl Binder<'_> {
                             Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)),
                         );
                     }
+                    Base::Unknown if self.dialect == Dialect::Mysql => self.null_as_number(value)?,
                     Base::Unknown => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
                     Base::Text if self.dialect == Dialect::Mysql => {
                         self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?
