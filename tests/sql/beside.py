@@ -176,6 +176,11 @@ class Comparison:
         wanted = self.rival(statement)
         taken, usual = middle - begin, time.monotonic() - middle
         is_slow = taken > SLOW_SECONDS and taken > 4 * usual
+        if is_slow and statement.startswith("SELECT"):
+            # The machine may have been busy with something else.
+            begin = time.monotonic()
+            found = self.server(statement)
+            is_slow = time.monotonic() - begin > SLOW_SECONDS
         if is_same(statement, found, wanted, self.folds_groups) and not is_slow:
             return wanted, False
         line = f"{statement} -- {found} -- {wanted}"

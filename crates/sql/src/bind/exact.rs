@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::types::{Base, Type};
 use crate::value::Value;
-use tuple::decimal::DIGITS_MAX;
+use sqlparser::ast::{self, UnaryOperator};
+use tuple::decimal::{DIGITS_MAX, Decimal};
 
 /// Digits that MySQL adds to a quotient and to an average.
 const DIGITS_MORE: u32 = 4;
@@ -275,7 +276,54 @@ pub(super) fn is_of_numbers(name: &str) -> bool {
     calculates(name) && !matches!(name, "greatest" | "least" | "coalesce" | "ifnull" | "with_scale")
 }
 
+/// True for a number that a statement writes, with its signs.
+fn is_written(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Value(_) => true,
+        ast::Expr::Nested(inner)
+        | ast::Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: inner } => is_written(inner),
+        _ => false,
+    }
+}
+
+/// True for what is computed of numbers alone, whose value is known now.
+fn is_known(expr: &Expr) -> bool {
+    let mut is_so = true;
+    expr.walk(&mut |part| {
+        is_so &= match part {
+            Expr::Slot(_)
+            | Expr::Param(_)
+            | Expr::Subquery(_)
+            | Expr::Assigned(_)
+            | Expr::Keep(..)
+            | Expr::Canonical(..) => false,
+            Expr::Call(function, _) => !function.is_volatile && calculates(function.name),
+            _ => true,
+        };
+    });
+    is_so
+}
+
 impl Binder<'_> {
+    /// A known whole number with the other sign, as MySQL has it where it is below zero or beyond those of 64 bits: a decimal, unless it is written so. None: it is another one.
+    pub(super) fn negated_decimal(&self, written: &ast::Expr, expr: &Expr) -> Option<Bound> {
+        let number = match expr {
+            Expr::Const(value) => value.as_integer()?,
+            _ if is_known(expr) => {
+                let context = crate::condition::context_of(self.database);
+                let mut run = crate::run::Run::new(self.database, &context, self.dialect, &[], (0, 0, 0));
+                expr.eval(&mut run).ok()?.as_integer()?
+            }
+            _ => return None,
+        };
+        let is_decimal = match is_written(written) {
+            true => number > i128::from(i64::MAX) || number == i128::from(i64::MIN),
+            false => number < 0 || number > i128::from(i64::MAX),
+        };
+        let negated = is_decimal.then(|| Decimal::new(-number, 0)).flatten()?;
+        Some(Bound::new(Expr::Const(Value::decimal(negated)), literal(&negated)))
+    }
+
     /// A null that nothing has given a type, where a number is wanted: a double without digits behind the point.
     pub(super) fn null_as_number(&self, bound: Bound) -> Result<Bound> {
         let found = self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)?;

@@ -10,6 +10,7 @@ use crate::types::{Base, Type};
 use crate::value::Value;
 use std::rc::Rc;
 use tuple::datetime::Datetime;
+use tuple::decimal::Decimal;
 
 /// Warnings that are kept of a statement.
 const WARNINGS_MAX: usize = 1024;
@@ -304,7 +305,9 @@ pub(crate) fn implicit(ty: Type) -> Value {
     match ty.base {
         _ if ty.is_integer() => Value::Int(0),
         Base::Double | Base::Number => Value::Double(0.0),
-        Base::Decimal => Value::decimal(0i64.into()),
+        Base::Decimal => {
+            Value::decimal(Decimal::new(0, i32::try_from(ty.scale).unwrap_or(0)).unwrap_or_else(|| 0i64.into()))
+        }
         Base::Bool => Value::Bool(false),
         Base::Bytes => Value::Bytes((*b"").into()),
         Base::Json => Value::text("null"),
