@@ -305,7 +305,8 @@ fn is_known(expr: &Expr) -> bool {
 }
 
 impl Binder<'_> {
-    /// A known whole number with the other sign, as MySQL has it where it is below zero or beyond those of 64 bits: a decimal, unless it is written so. None: it is another one.
+    /// A known whole number with the other sign as a decimal: MySQL has one of what is computed and below zero, and of what
+    /// has no negative of 64 bits. None: it is another value.
     pub(super) fn negated_decimal(&self, written: &ast::Expr, expr: &Expr) -> Option<Bound> {
         let number = match expr {
             Expr::Const(value) => value.as_integer()?,
