@@ -22,6 +22,8 @@ pub(crate) struct Assigned {
     pub(crate) to: Type,
     /// What ENUM and SET allow.
     pub(crate) choices: Option<Choices>,
+    /// It comes from an ENUM: the text of no letters, which that has where nobody was strict, stays what it is.
+    pub(crate) is_choice: bool,
     /// A null is refused where the value is computed, before those that follow it.
     pub(crate) refuses_null: bool,
     /// INSERT IGNORE, UPDATE IGNORE: what is wrong is put right, and a warning tells.
@@ -207,6 +209,9 @@ impl Assigned {
             return Ok(Value::Null);
         }
         if let Some(choices) = &self.choices {
+            if self.is_choice && !choices.is_set() && value.as_text() == Some("") {
+                return Ok(value.clone());
+            }
             return choices.find(value).ok_or_else(|| Error::new(Condition::Truncated, ""));
         }
         let is_bits = self.to.base == Base::Uint8 && self.to.length > 0;
