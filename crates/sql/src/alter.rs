@@ -344,6 +344,9 @@ impl Ddl<'_> {
             exprs.push(match source {
                 Source::Expression(Some(text), old) => {
                     let is_mysql = self.dialect == Dialect::Mysql && old.is_some();
+                    let was_choice = old
+                        .and_then(|old| known.columns[old].raw_declared.as_deref().and_then(Choices::of))
+                        .is_some_and(|choices| !choices.is_set());
                     let was_float = old.is_some_and(|old| known.columns[old].ty.is_float());
                     let to = match is_mysql {
                         // Text of a number of four bytes has the digits that it is shown with.
@@ -365,6 +368,7 @@ impl Ddl<'_> {
                             column: column.name.clone(),
                             to: column.ty,
                             choices: Choices::of(&column.declared),
+                            is_choice: was_choice,
                             refuses_null: false,
                             is_lenient: false,
                             value: expr,

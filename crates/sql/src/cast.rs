@@ -179,7 +179,7 @@ fn to_integer(dialect: Dialect, value: Value, to: Type, strictness: Strictness) 
             Some(if decimal.to_f64() < 0.0 { least } else { greatest })
         }
         Value::Double(double) if ends && number.is_none() => Some(if *double < 0.0 { least } else { greatest }),
-        Value::Decimal(_) | Value::Double(_) if ends && to.base == Base::Int8 => {
+        Value::Decimal(_) | Value::Double(_) if ends && matches!(to.base, Base::Int8 | Base::Integer) => {
             number.map(|number| number.clamp(least, greatest))
         }
         _ => number,

@@ -165,6 +165,10 @@ impl Binder<'_> {
                 if !first.is_number() && !is_open {
                     match self.dialect {
                         Dialect::Mysql if first.base == Base::Bool => cast_at(&mut arguments, 0, Base::Int8)?,
+                        Dialect::Mysql if first.base == Base::Unknown => {
+                            let null = arguments.remove(0);
+                            arguments.insert(0, self.null_as_number(null)?);
+                        }
                         Dialect::Postgres if first.base != Base::Unknown => return Err(missing(&arguments)),
                         Dialect::Tarantool => cast_at(&mut arguments, 0, Base::Number)?,
                         _ => cast_at(&mut arguments, 0, Base::Double)?,

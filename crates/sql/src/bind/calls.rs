@@ -189,6 +189,10 @@ impl Binder<'_> {
         for (at, argument) in arguments.iter_mut().enumerate().filter(|_| is_numeric) {
             let to = match (self.dialect, argument.ty.base) {
                 (Dialect::Mysql, Base::Bool) => Base::Int8,
+                (Dialect::Mysql, Base::Unknown) if super::exact::is_of_numbers(name) => {
+                    *argument = self.null_as_number(argument.clone())?;
+                    continue;
+                }
                 (Dialect::Mysql, Base::Text | Base::Bytes) if super::exact::is_of_numbers(name) => Base::Double,
                 // A literal that nothing has given a type is a double there.
                 (Dialect::Postgres, Base::Unknown) if name == "round" && count > 1 => Base::Decimal,
@@ -231,7 +235,12 @@ impl Binder<'_> {
                 };
                 (arguments, if is_kept { first.without_length() } else { Type::of(first.base) })
             }
-            Returns::Common => self.alike(arguments, &name.to_uppercase())?,
+            Returns::Common => {
+                if self.dialect == Dialect::Mysql && matches!(name, "greatest" | "least") {
+                    self.nulls_as_numbers(&mut arguments)?;
+                }
+                self.alike(arguments, &name.to_uppercase())?
+            }
             Returns::ArrayOf(base) => (arguments, Type::array_of(Type::of(base))),
             Returns::Element => {
                 let ty = arguments.first().map_or(Type::UNKNOWN, |argument| argument.ty.element());

@@ -6,12 +6,14 @@
 
 use super::{Binder, Bound};
 use crate::arithmetic::Arithmetic;
+use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::types::{Base, Type};
 use crate::value::Value;
-use tuple::decimal::DIGITS_MAX;
+use sqlparser::ast::{self, UnaryOperator};
+use tuple::decimal::{DIGITS_MAX, Decimal};
 
 /// Digits that MySQL adds to a quotient and to an average.
 const DIGITS_MORE: u32 = 4;
@@ -202,6 +204,10 @@ pub(super) fn sum_of(ty: Type, is_average: bool) -> Type {
 
 /// The type of what a function makes of a decimal alone.
 pub(super) fn of_call(name: &str, arguments: &[Bound], ty: Type) -> Type {
+    let is_rounded = matches!(name, "round" | "truncate") && matches!(ty.base, Base::Decimal | Base::Double);
+    if is_rounded && matches!(arguments, [_, Bound { expr: Expr::Const(Value::Null), .. }]) {
+        return Type::of(Base::Double);
+    }
     if ty.base == Base::Double {
         return double_of_call(name, arguments, ty);
     }
@@ -270,7 +276,73 @@ pub(super) fn is_of_numbers(name: &str) -> bool {
     calculates(name) && !matches!(name, "greatest" | "least" | "coalesce" | "ifnull" | "with_scale")
 }
 
+/// True for a number that a statement writes, with its signs.
+fn is_written(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Value(_) => true,
+        ast::Expr::Nested(inner)
+        | ast::Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: inner } => is_written(inner),
+        _ => false,
+    }
+}
+
+/// True for what is computed of numbers alone, whose value is known now.
+fn is_known(expr: &Expr) -> bool {
+    let mut is_so = true;
+    expr.walk(&mut |part| {
+        is_so &= match part {
+            Expr::Slot(_)
+            | Expr::Param(_)
+            | Expr::Subquery(_)
+            | Expr::Assigned(_)
+            | Expr::Keep(..)
+            | Expr::Canonical(..) => false,
+            Expr::Call(function, _) => !function.is_volatile && calculates(function.name),
+            _ => true,
+        };
+    });
+    is_so
+}
+
 impl Binder<'_> {
+    /// A known whole number with the other sign as a decimal: MySQL has one of what is computed and below zero, and of what
+    /// has no negative of 64 bits. None: it is another value.
+    pub(super) fn negated_decimal(&self, written: &ast::Expr, expr: &Expr) -> Option<Bound> {
+        let number = match expr {
+            Expr::Const(value) => value.as_integer()?,
+            _ if is_known(expr) => {
+                let context = crate::condition::context_of(self.database);
+                let mut run = crate::run::Run::new(self.database, &context, self.dialect, &[], (0, 0, 0));
+                expr.eval(&mut run).ok()?.as_integer()?
+            }
+            _ => return None,
+        };
+        let is_decimal = match is_written(written) {
+            true => number > i128::from(i64::MAX) || number == i128::from(i64::MIN),
+            false => number < 0 || number > i128::from(i64::MAX),
+        };
+        let negated = is_decimal.then(|| Decimal::new(-number, 0)).flatten()?;
+        Some(Bound::new(Expr::Const(Value::decimal(negated)), literal(&negated)))
+    }
+
+    /// A null that nothing has given a type, where a number is wanted: a double without digits behind the point.
+    pub(super) fn null_as_number(&self, bound: Bound) -> Result<Bound> {
+        let found = self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)?;
+        Ok(Bound { ty: Type::double(Some(0)), ..found })
+    }
+
+    /// The same of each beside numbers, in GREATEST and LEAST, which compare all of them as doubles then.
+    pub(super) fn nulls_as_numbers(&self, values: &mut [Bound]) -> Result<()> {
+        let are_others_numbers = values.iter().all(|value| value.ty.is_number() || value.ty.base == Base::Unknown);
+        let has_number = values.iter().any(|value| value.ty.is_number());
+        for value in values.iter_mut().filter(|_| are_others_numbers && has_number) {
+            if value.ty.base == Base::Unknown {
+                *value = self.null_as_number(value.clone())?;
+            }
+        }
+        Ok(())
+    }
+
     /// A value with the digits that its type shows.
     pub(super) fn settled(&self, bound: Bound) -> Result<Bound> {
         let is_exact = bound.ty.base == Base::Decimal && bound.ty.length > 0;

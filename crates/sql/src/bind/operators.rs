@@ -243,6 +243,7 @@ impl Binder<'_> {
                             Bound::new(Expr::Const(Value::Int(-1)), Type::of(Base::Int4)),
                         );
                     }
+                    Base::Unknown if self.dialect == Dialect::Mysql => self.null_as_number(value)?,
                     Base::Unknown => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
                     Base::Text if self.dialect == Dialect::Mysql => {
                         self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?
@@ -254,6 +255,12 @@ impl Binder<'_> {
                     _ if value.ty.is_number() || matches!(value.ty.base, Base::Any | Base::Scalar) => value,
                     _ => return Err(self.no_operator("-", value.ty, value.ty)),
                 };
+                if self.dialect == Dialect::Mysql
+                    && value.ty.is_integer()
+                    && let Some(number) = self.negated_decimal(expr, &value.expr)
+                {
+                    return Ok(number);
+                }
                 let ty = match value.ty.base {
                     Base::Uint8 => Type::of(Base::Integer),
                     Base::Decimal if self.dialect == Dialect::Mysql => value.ty,

@@ -91,6 +91,7 @@ impl Ddl<'_> {
             column: column.name.clone(),
             to: column.ty,
             choices: None,
+            is_choice: false,
             refuses_null: false,
             is_lenient: false,
             value: crate::expr::Expr::Const(Value::Null),

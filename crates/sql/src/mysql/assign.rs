@@ -10,6 +10,7 @@ use crate::types::{Base, Type};
 use crate::value::Value;
 use std::rc::Rc;
 use tuple::datetime::Datetime;
+use tuple::decimal::Decimal;
 
 /// Warnings that are kept of a statement.
 const WARNINGS_MAX: usize = 1024;
@@ -21,6 +22,8 @@ pub(crate) struct Assigned {
     pub(crate) to: Type,
     /// What ENUM and SET allow.
     pub(crate) choices: Option<Choices>,
+    /// It comes from an ENUM: the text of no letters, which that has where nobody was strict, stays what it is.
+    pub(crate) is_choice: bool,
     /// A null is refused where the value is computed, before those that follow it.
     pub(crate) refuses_null: bool,
     /// INSERT IGNORE, UPDATE IGNORE: what is wrong is put right, and a warning tells.
@@ -206,6 +209,9 @@ impl Assigned {
             return Ok(Value::Null);
         }
         if let Some(choices) = &self.choices {
+            if self.is_choice && !choices.is_set() && value.as_text() == Some("") {
+                return Ok(value.clone());
+            }
             return choices.find(value).ok_or_else(|| Error::new(Condition::Truncated, ""));
         }
         let is_bits = self.to.base == Base::Uint8 && self.to.length > 0;
@@ -304,7 +310,9 @@ pub(crate) fn implicit(ty: Type) -> Value {
     match ty.base {
         _ if ty.is_integer() => Value::Int(0),
         Base::Double | Base::Number => Value::Double(0.0),
-        Base::Decimal => Value::decimal(0i64.into()),
+        Base::Decimal => {
+            Value::decimal(Decimal::new(0, i32::try_from(ty.scale).unwrap_or(0)).unwrap_or_else(|| 0i64.into()))
+        }
         Base::Bool => Value::Bool(false),
         Base::Bytes => Value::Bytes((*b"").into()),
         Base::Json => Value::text("null"),

@@ -2,6 +2,7 @@
 
 use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read, zone_seconds};
 use super::{schema, variables};
+use crate::cast::{Strictness, cast};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::functions::{Function, Returns};
@@ -72,7 +73,12 @@ fn integer(value: &Value) -> i64 {
 
 /// A whole number as its 64 bits.
 fn bits(value: &Value) -> u64 {
-    let number = value.as_integer().unwrap_or_else(|| double(value).round() as i128);
+    let whole = match value {
+        // Its digits may be more than those of a double.
+        Value::Decimal(_) => cast(Dialect::Mysql, value.clone(), Type::of(Base::Integer), Strictness::Explicit).ok(),
+        _ => None,
+    };
+    let number = whole.as_ref().unwrap_or(value).as_integer().unwrap_or_else(|| double(value).round() as i128);
     number.clamp(i128::from(i64::MIN), i128::from(u64::MAX)) as u64
 }
 
