@@ -35,7 +35,7 @@ use tuple::Lsn;
 
 /// A group with this many bytes is handed over without waiting for the end of the turn.
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// Transactions that make a group worth a third write in flight.
+/// Transactions that make a group worth another write in flight.
 const GROUP_WORTH_IT: usize = 6;
 
 /// A place in the log: the sum of the vclock behind a transaction. Grows with every transaction.
@@ -251,8 +251,10 @@ impl Journal {
         if self.group.is_empty() || self.failure.is_some() {
             return;
         }
-        // A write costs the processor as much as several transactions do: beyond two in flight only groups that are worth it go.
+        // A write costs the processor as much as several transactions do: beyond a few in flight only groups that are worth it go. Who always has something
+        // to do had better wait for more of them to come together.
         let max = match self.group_transactions {
+            ..GROUP_WORTH_IT if self.is_loaded => 1,
             ..GROUP_WORTH_IT => self.config.in_flight_max.min(2),
             _ => self.config.in_flight_max,
         };
