@@ -185,8 +185,10 @@ impl MemoryIndex {
         if !self.def.is_unique {
             return None;
         }
+        // Where others are ordered by more than the key, their hints may say more.
+        let says_more = self.def.compare_def.part_count() > def.part_count();
         let is_conflict = |pair: &&[Entry]| {
-            pair[0].hint == pair[1].hint
+            (says_more || pair[0].hint == pair[1].hint)
                 && def.compare_rows(row_of(pair[0].item), row_of(pair[1].item)).is_eq()
                 && !def.has_null_in(row_of(pair[0].item))
         };
