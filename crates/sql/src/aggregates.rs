@@ -6,11 +6,12 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{CollationOption, Expr, Slot, order};
 use crate::json::Json;
+use crate::kept::{Keys, Rows};
 use crate::run::Run;
+use crate::sort::{Entry, Hints, sort};
 use crate::spread::{self, Pairs, Regression};
 use crate::types::{Base, Type};
 use crate::value::{HashedValue, Value};
-use hashbrown::HashSet;
 use std::cmp::Ordering;
 
 /// Which aggregate.
@@ -151,18 +152,29 @@ impl Aggregate {
 }
 
 /// What an aggregate of one group has come to.
-#[derive(Clone)]
 pub(crate) struct State {
-    seen: Option<HashSet<HashedValue>>,
+    /// Values that were taken already.
+    seen: Option<Box<Keys>>,
     count: i64,
     value: Value,
     text: String,
+    /// The sum of squares.
+    squares: Value,
     /// Values that are kept, and those of the second argument.
-    values: Vec<Value>,
+    values: Rows,
     pairs: Pairs,
-    /// Rows that wait for their order: by what they are ordered, then the arguments.
-    waiting: Vec<(Vec<Value>, Vec<Value>)>,
+    waiting: Option<Box<Waiting>>,
 }
+
+/// Rows that wait for their order: by what they are ordered, then the arguments.
+struct Waiting {
+    rows: Rows,
+    entries: Vec<Entry>,
+    hints: Hints,
+}
+
+/// Rows up to this number are freed at once.
+const FREED_AT_ONCE: usize = 512;
 
 const MANNER: Manner = Manner { zero_gives_null: false, short_quotients: false };
 
@@ -190,13 +202,14 @@ impl AggregateCall {
     /// Of no rows.
     pub(crate) fn begin(&self) -> State {
         State {
-            seen: self.is_distinct.then(HashSet::new),
+            seen: self.is_distinct.then(|| Box::new(Keys::new(1))),
             count: 0,
             value: Value::Null,
             text: String::new(),
-            values: Vec::new(),
+            squares: Value::Null,
+            values: Rows::new(if matches!(self.aggregate, Aggregate::JsonObject { .. }) { 2 } else { 1 }),
             pairs: Pairs::default(),
-            waiting: Vec::new(),
+            waiting: None,
         }
     }
 
@@ -260,8 +273,8 @@ impl AggregateCall {
                 crate::scan::encode_row(&arguments, &mut all);
                 value = Value::Document(all.into());
             }
-            run.take(value.weight() + 32)?;
-            if !seen.insert(HashedValue(value)) {
+            let (_, is_new) = seen.number(run, &mut vec![HashedValue(value)])?;
+            if !is_new {
                 return Ok(());
             }
         }
@@ -272,10 +285,16 @@ impl AggregateCall {
         for key in &self.order {
             keys.push(key.expr.eval(run)?);
         }
-        run.take_row(&keys)?;
-        run.take_row(&arguments)?;
-        state.waiting.push((keys, arguments));
-        Ok(())
+        let waiting = state.waiting.get_or_insert_with(|| {
+            let first = &self.order[0];
+            let rows = Rows::new(keys.len() + arguments.len());
+            let hints = Hints::new(first.is_descending, &first.collation);
+            Box::new(Waiting { rows, entries: Vec::new(), hints })
+        });
+        run.take(2 * size_of::<Entry>())?;
+        let hint = waiting.hints.of(&keys[0]);
+        waiting.entries.push((hint, waiting.rows.len() as u32));
+        waiting.rows.push_values(run, keys.into_iter().chain(arguments))
     }
 
     /// Adds a whole number, if that is simple.
@@ -346,8 +365,7 @@ impl AggregateCall {
                     a => calculate(Arithmetic::Add, Type::of(Base::Decimal), MANNER, a, b),
                 };
                 state.value = add(&state.value, value)?;
-                let squares = state.values.pop().unwrap_or_default();
-                state.values.push(add(&squares, &square)?);
+                state.squares = add(&state.squares, &square)?;
             }
             Aggregate::Variance { .. } => {
                 let number = value.as_double().map_or_else(|| not_a_number(value).map(|_| 0.0), Ok)?;
@@ -358,21 +376,17 @@ impl AggregateCall {
                 state.pairs.add(number(&arguments[1])?, number(value)?);
             }
             Aggregate::Array | Aggregate::JsonArray { .. } | Aggregate::Mode => {
-                run.take(value.weight() + size_of::<Value>())?;
-                state.values.push(value.clone());
+                state.values.push_values(run, std::iter::once(value.clone()))?;
             }
             Aggregate::JsonObject { .. } => {
                 if value.is_null() {
                     return Err(Error::new(Condition::InvalidArgument, "field name must not be null"));
                 }
                 let name = Value::text(display(run.dialect, value));
-                run.take(name.weight() + arguments[1].weight() + 2 * size_of::<Value>())?;
-                state.values.push(name);
-                state.values.push(arguments[1].clone());
+                state.values.push_values(run, [name, arguments[1].clone()].into_iter())?;
             }
             Aggregate::Percentile { .. } => {
-                run.take(value.weight() + size_of::<Value>())?;
-                state.values.push(value.clone());
+                state.values.push_values(run, std::iter::once(value.clone()))?;
                 // The same for all rows.
                 state.value = arguments[1].clone();
             }
@@ -455,20 +469,32 @@ impl AggregateCall {
         }
     }
 
-    /// The value of all rows that were added. Errors: those of the sum.
+    /// The value of all rows that were added. May wait. Errors: those of the sum; as [`Run::tick`].
     pub(crate) fn end(&self, run: &mut Run<'_>, mut state: State) -> Result<Value> {
-        if !self.order.is_empty() {
-            let mut waiting = std::mem::take(&mut state.waiting);
-            waiting.sort_by(|(a, _), (b, _)| self.order_of(a, b));
-            for (_, arguments) in waiting {
-                run.tick()?;
-                self.add_values(run, &mut state, &arguments)?;
+        if let Some(waiting) = state.waiting.take() {
+            let Waiting { rows, mut entries, hints } = *waiting;
+            if !hints.are_good() {
+                for piece in entries.chunks_mut(1024) {
+                    piece.iter_mut().for_each(|entry| entry.0 = 0);
+                    run.tick_many(32)?;
+                }
             }
+            sort(run, &mut entries, &|a, b| self.order_of(rows.row(a as usize), rows.row(b as usize)))?;
+            for (_, number) in entries {
+                run.tick()?;
+                self.add_values(run, &mut state, &rows.row(number as usize)[self.order.len()..])?;
+            }
+            free(run, rows)?;
         }
-        self.end_of(run, &state)
+        let value = self.end_of(run, &state)?;
+        free(run, state.values)?;
+        if let Some(seen) = state.seen {
+            seen.free(run)?;
+        }
+        Ok(value)
     }
 
-    /// The value of what there is so far, whose rows wait for no order. Errors: as [`AggregateCall::end`].
+    /// The value of what there is so far, whose rows wait for no order. May wait. Errors: as [`AggregateCall::end`].
     pub(crate) fn end_of(&self, run: &mut Run<'_>, state: &State) -> Result<Value> {
         let is_mysql = run.dialect == Dialect::Mysql;
         Ok(match self.aggregate {
@@ -484,11 +510,9 @@ impl AggregateCall {
                 if count <= 0 {
                     return Ok(Value::Null);
                 }
-                match (self.result.base, state.values.first()) {
-                    (Base::Decimal, Some(squares)) => {
-                        spread::exact(&state.value, squares, (state.count, count), squared)?
-                    }
-                    (Base::Decimal, None) => Value::Null,
+                match (self.result.base, &state.squares) {
+                    (Base::Decimal, Value::Null) => Value::Null,
+                    (Base::Decimal, squares) => spread::exact(&state.value, squares, (state.count, count), squared)?,
                     _ => {
                         let variance = state.pairs.spread_x / count as f64;
                         Value::Double(if squared { variance } else { variance.sqrt() })
@@ -498,33 +522,44 @@ impl AggregateCall {
             Aggregate::Regression(which) => state.pairs.value(which),
             Aggregate::Array if state.count > 0 => {
                 let mut out = Vec::new();
-                crate::scan::encode_row(&state.values, &mut out);
-                run.check_length(out.len())?;
+                tuple::msgpack::encode_array(&mut out, state.values.len() as u32);
+                for number in 0..state.values.len() {
+                    run.tick()?;
+                    state.values.row(number)[0].encode(&mut out);
+                    run.check_length(out.len())?;
+                }
                 Value::Document(out.into())
             }
             Aggregate::JsonArray { is_binary } if state.count > 0 => {
                 let mut out = String::from("[");
-                for (number, value) in state.values.iter().enumerate() {
+                for number in 0..state.values.len() {
+                    run.tick()?;
                     out.push_str(if number > 0 { ", " } else { "" });
-                    out.push_str(value.as_text().unwrap_or("null"));
+                    // The normal form of an array is that of its elements.
+                    push_json(&state.values.row(number)[0], is_binary, &mut out);
                     run.check_length(out.len())?;
                 }
                 out.push(']');
-                Value::text(if is_binary { Json::normal(&out) } else { out })
+                Value::text(out)
             }
             Aggregate::JsonObject { is_binary } if state.count > 0 => {
+                let entries = if is_binary { members(run, &state.values)? } else { Vec::new() };
+                let number_of = |at: usize| entries.get(at).map_or(at, |(_, number)| *number as usize);
+                let count = if is_binary { entries.len() } else { state.values.len() };
                 let mut out = String::from(if is_binary { "{" } else { "{ " });
-                for (number, pair) in state.values.chunks(2).enumerate() {
-                    out.push_str(if number > 0 { ", " } else { "" });
+                for at in 0..count {
+                    run.tick()?;
+                    let pair = state.values.row(number_of(at));
+                    out.push_str(if at > 0 { ", " } else { "" });
                     crate::json::quote(pair[0].as_text().unwrap_or_default(), &mut out);
-                    out.push_str(" : ");
-                    out.push_str(pair[1].as_text().unwrap_or("null"));
+                    out.push_str(if is_binary { ": " } else { " : " });
+                    push_json(&pair[1], is_binary, &mut out);
                     run.check_length(out.len())?;
                 }
                 out.push_str(if is_binary { "}" } else { " }" });
-                Value::text(if is_binary { Json::normal(&out) } else { out })
+                Value::text(out)
             }
-            Aggregate::Mode => spread::mode(&self.collation, &state.values),
+            Aggregate::Mode => spread::mode(run, &self.collation, &state.values)?,
             Aggregate::Percentile { is_continuous } => spread::percentiles(&state.values, &state.value, is_continuous)?,
             _ => state.value.clone(),
         })
@@ -570,6 +605,46 @@ impl AggregateCall {
         }
         Ordering::Equal
     }
+}
+
+/// Appends a value that is JSON, in its normal form if that is wanted.
+fn push_json(value: &Value, is_normal: bool, out: &mut String) {
+    let text = value.as_text().unwrap_or("null");
+    let is_number =
+        |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+    match is_normal && !is_number(text) {
+        true => match Json::parse(text) {
+            Some(value) => value.write(out),
+            None => out.push_str(text),
+        },
+        false => out.push_str(text),
+    }
+}
+
+/// The members of an object in the order of its normal form, by their numbers: of those of one name the last. May wait. Errors: as [`Run::tick`].
+fn members(run: &mut Run<'_>, pairs: &Rows) -> Result<Vec<Entry>> {
+    let name = |number: u32| pairs.row(number as usize)[0].as_text().unwrap_or_default();
+    let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
+    for number in 0..pairs.len() as u32 {
+        run.tick()?;
+        // Shorter names come first.
+        entries.push((name(number).len() as u64, number));
+    }
+    sort(run, &mut entries, &|a, b| crate::json::order_names(name(a), name(b)))?;
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        run.tick()?;
+        match kept.last_mut() {
+            Some(last) if name(last.1) == name(entry.1) => *last = entry,
+            _ => kept.push(entry),
+        }
+    }
+    Ok(kept)
+}
+
+/// Frees rows, by and by if they are many. May wait. Errors: as [`Run::tick`].
+fn free(run: &mut Run<'_>, rows: Rows) -> Result<()> {
+    if rows.len() > FREED_AT_ONCE { rows.free(run) } else { Ok(()) }
 }
 
 fn not_a_number(value: &Value) -> Result<Value> {

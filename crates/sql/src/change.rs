@@ -4,6 +4,7 @@ use crate::bind::{Change, Changed, OnConflict, Write};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
+use crate::kept::Pieces;
 use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
 use crate::scan::{encode_key, encode_row, primary_key};
@@ -28,8 +29,10 @@ pub struct Counts {
     pub brought: Option<i64>,
 }
 
+/// Rows, and the values that come in their columns.
+type Changes = Pieces<(Value, Vec<Value>)>;
 /// Rows of one more table of an UPDATE: which were seen, and what becomes of them.
-type OtherRows = (HashSet<Rc<[u8]>>, Vec<(Value, Vec<Value>)>);
+type OtherRows = (HashSet<Rc<[u8]>>, Changes);
 
 /// Rows of one INSERT that are locked before they are there.
 const LOCKED_ROWS_MAX: usize = 1000;
@@ -91,7 +94,7 @@ impl Write {
                     let missing = values.iter().filter(|value| value.is_call_of("implicit_default"));
                     missing.map(|value| value.eval(run)).collect::<Result<Vec<_>>>()?;
                 }
-                let mut rows: Vec<Vec<Value>> = Vec::new();
+                let mut rows: Pieces<Vec<Value>> = Pieces::default();
                 let found = source.run(run, &mut |run| {
                     let mut row = Vec::with_capacity(values.len());
                     for (number, value) in values.iter().enumerate() {
@@ -128,7 +131,7 @@ impl Write {
             }
             Change::Update { source, row, sets, implied, is_joined, passes_over, others } => {
                 let mut seen: HashSet<Rc<[u8]>> = HashSet::new();
-                let mut changes: Vec<(Value, Vec<Value>)> = Vec::new();
+                let mut changes = Changes::default();
                 let mut of_others: Vec<OtherRows> = others.iter().map(|_| OtherRows::default()).collect();
                 source.run(run, &mut |run| {
                     for (other, (seen, changes)) in others.iter().zip(&mut of_others) {
@@ -167,19 +170,21 @@ impl Write {
                 } else {
                     self.update_all(run, (sets, *implied), &changes, &mut counts, sink)?;
                 }
-                for (other, (_, changes)) in others.iter().zip(&of_others) {
+                changes.free(run)?;
+                for (other, (_, changes)) in others.iter().zip(of_others) {
                     let change =
                         Change::Delete { source: Plan::Nothing, row: 0, others: Vec::new(), passes_over: false };
                     let write = Write { table: Rc::clone(&other.table), change, returning: None };
                     let (sets, mut nowhere) = ((&other.sets[..], other.implied), |_: &mut Run<'_>| Ok(Flow::On));
                     match passes_over {
-                        true => write.update_each(run, sets, changes, &mut counts, &mut nowhere)?,
-                        false => write.update_all(run, sets, changes, &mut counts, &mut nowhere)?,
+                        true => write.update_each(run, sets, &changes, &mut counts, &mut nowhere)?,
+                        false => write.update_all(run, sets, &changes, &mut counts, &mut nowhere)?,
                     }
+                    changes.free(run)?;
                 }
             }
             Change::Delete { source, row, others, passes_over } => {
-                let mut rows = Vec::new();
+                let mut rows = Pieces::default();
                 let mut seen: HashSet<(usize, Rc<[u8]>)> = HashSet::new();
                 let mut of_others = Vec::new();
                 source.run(run, &mut |run| {
@@ -220,9 +225,9 @@ impl Write {
                     };
                     counts.rows += u64::from(is_done);
                 }
-                for old in &rows {
+                for old in rows {
                     run.tick()?;
-                    let Value::Document(old) = old else { continue };
+                    let Value::Document(old) = &old else { continue };
                     match passes_over {
                         true if unless_refused(run, |run| self.remove(run, old))?.is_none() => continue,
                         true => {}
@@ -449,7 +454,7 @@ impl Write {
         let number = self.table.generated.and_then(|(field, _)| old.field(field as u32)).map(Value::decode);
         let old = Value::Document(old.data().into());
         let before = counts.rows;
-        self.update_all(run, (&changed.sets, changed.implied), &[(old, values)], counts, sink)?;
+        self.update_all(run, (&changed.sets, changed.implied), &Pieces::of((old, values)), counts, sink)?;
         // MySQL counts a row twice that was there and is another one now.
         counts.rows += u64::from(run.dialect == Dialect::Mysql && counts.rows > before);
         if counts.rows > before
@@ -464,7 +469,7 @@ impl Write {
         &self,
         run: &mut Run<'_>,
         (sets, implied): (&[(usize, Expr)], usize),
-        changes: &[(Value, Vec<Value>)],
+        changes: &Changes,
         counts: &mut Counts,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
@@ -477,7 +482,7 @@ impl Write {
         let mut moved = Vec::new();
         let fills_nulls = run.dialect == Dialect::Mysql && !crate::mysql::assign::is_strict(run.session.as_deref());
         let mut filled: Vec<Value>;
-        for (old, values) in changes {
+        for (old, values) in changes.iter() {
             run.tick()?;
             let Value::Document(old) = old else { continue };
             let mut values = values;
@@ -529,11 +534,11 @@ impl Write {
         &self,
         run: &mut Run<'_>,
         (sets, implied): (&[(usize, Expr)], usize),
-        changes: &[(Value, Vec<Value>)],
+        changes: &Changes,
         counts: &mut Counts,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        for (old, values) in changes {
+        for (old, values) in changes.iter() {
             let mut values = values.clone();
             for ((number, _), value) in sets.iter().zip(&mut values) {
                 let column = &self.table.columns[*number];
@@ -541,7 +546,7 @@ impl Write {
                     *value = self.instead_of_null(run, column);
                 }
             }
-            let change = [(old.clone(), values)];
+            let change = Pieces::of((old.clone(), values));
             let mut done = Counts::default();
             let outcome = unless_refused(run, |run| self.update_all(run, (sets, implied), &change, &mut done, sink))?;
             counts.matched += done.matched;

@@ -88,6 +88,69 @@ impl Rows {
     }
 }
 
+/// A list in pieces.
+pub(crate) struct Pieces<T> {
+    pieces: Vec<Vec<T>>,
+    count: usize,
+}
+
+impl<T> Default for Pieces<T> {
+    fn default() -> Self {
+        Pieces { pieces: Vec::new(), count: 0 }
+    }
+}
+
+impl<T> Pieces<T> {
+    /// Of one element.
+    pub(crate) fn of(element: T) -> Self {
+        Pieces { pieces: vec![vec![element]], count: 1 }
+    }
+
+    /// How many elements there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Puts one more in behind the others.
+    pub(crate) fn push(&mut self, element: T) {
+        match self.pieces.last_mut() {
+            // The first piece grows by and by: most statements keep a few rows.
+            Some(piece) if piece.len() < PIECE_ROWS => piece.push(element),
+            last => {
+                let room = if last.is_none() { 4 } else { PIECE_ROWS };
+                let mut piece = Vec::with_capacity(room);
+                piece.push(element);
+                self.pieces.push(piece);
+            }
+        }
+        self.count += 1;
+    }
+
+    /// All in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.pieces.iter().flatten()
+    }
+
+    /// Frees them by and by. Errors: as [`Run::tick`].
+    pub(crate) fn free(mut self, run: &mut Run<'_>) -> Result<()> {
+        while let Some(piece) = self.pieces.pop() {
+            let count = piece.len();
+            drop(piece);
+            run.tick_many(count as u32 / 8)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T> IntoIterator for Pieces<T> {
+    type Item = T;
+    type IntoIter = std::iter::Flatten<std::vec::IntoIter<Vec<T>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.pieces.into_iter().flatten()
+    }
+}
+
 /// Numbers of keys: 0 for the first one, 1 for the next that is not equal to it, and so on.
 pub(crate) struct Keys {
     keys: Rows,

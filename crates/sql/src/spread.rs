@@ -3,6 +3,8 @@
 use crate::arithmetic::{Arithmetic, Manner, calculate, root_of};
 use crate::error::{Condition, Error, Result};
 use crate::expr::{CollationOption, order};
+use crate::kept::Rows;
+use crate::run::Run;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -133,22 +135,25 @@ pub(crate) fn exact(sum: &Value, squares: &Value, (count, divisor): (i64, i64), 
 }
 
 /// The value that is there most often; the first of them, where several are.
-pub(crate) fn mode(collation: &CollationOption, values: &[Value]) -> Value {
-    let (mut best, mut most, mut start) = (Value::Null, 0, 0);
+///
+/// May wait. Errors: as [`Run::tick`].
+pub(crate) fn mode(run: &mut Run<'_>, collation: &CollationOption, values: &Rows) -> Result<Value> {
+    let (mut best, mut most, mut start) = (0, 0, 0);
     for at in 0..values.len() {
-        if order(collation, &values[start], &values[at]) != Ordering::Equal {
+        run.tick()?;
+        if order(collation, &values.row(start)[0], &values.row(at)[0]) != Ordering::Equal {
             start = at;
         }
         if at + 1 - start > most {
-            (best, most) = (values[start].clone(), at + 1 - start);
+            (best, most) = (start, at + 1 - start);
         }
     }
-    best
+    Ok(if most == 0 { Value::Null } else { values.row(best)[0].clone() })
 }
 
 /// The value at a part of the values, which are in order; at each of several, if the parts are an array. Errors: a part that is none.
-pub(crate) fn percentiles(values: &[Value], parts: &Value, is_continuous: bool) -> Result<Value> {
-    if values.is_empty() {
+pub(crate) fn percentiles(values: &Rows, parts: &Value, is_continuous: bool) -> Result<Value> {
+    if values.len() == 0 {
         return Ok(Value::Null);
     }
     if let Value::Document(_) = parts {
@@ -163,7 +168,7 @@ pub(crate) fn percentiles(values: &[Value], parts: &Value, is_continuous: bool) 
     percentile(values, parts, is_continuous)
 }
 
-fn percentile(values: &[Value], part: &Value, is_continuous: bool) -> Result<Value> {
+fn percentile(values: &Rows, part: &Value, is_continuous: bool) -> Result<Value> {
     if part.is_null() {
         return Ok(Value::Null);
     }
@@ -174,12 +179,12 @@ fn percentile(values: &[Value], part: &Value, is_continuous: bool) -> Result<Val
     let count = values.len();
     if !is_continuous {
         let at = ((part * count as f64).ceil() as usize).clamp(1, count) - 1;
-        return Ok(values[at].clone());
+        return Ok(values.row(at)[0].clone());
     }
     let place = part * (count - 1) as f64;
     let (low, high) = (place.floor() as usize, (place.ceil() as usize).min(count - 1));
     let share = place - low as f64;
-    match (&values[low], &values[high]) {
+    match (&values.row(low)[0], &values.row(high)[0]) {
         (low, _) if share == 0.0 && low.as_double().is_some() => Ok(Value::Double(low.as_double().unwrap_or(0.0))),
         (Value::Interval(a), Value::Interval(b)) => {
             let (a, b) = (nanoseconds_of(a), nanoseconds_of(b));

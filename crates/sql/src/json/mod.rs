@@ -4,7 +4,7 @@ pub(crate) mod functions;
 pub(crate) mod path;
 mod value;
 
-pub(crate) use value::Json;
+pub(crate) use value::{Json, order_names};
 
 use tuple::msgpack::{self, Kind, Reader};
 
