@@ -279,6 +279,18 @@ impl Session {
         }
     }
 
+    /// How far its transactions are kept apart where nothing is said.
+    pub fn isolation(&self) -> Isolation {
+        let level = match self.is_mysql {
+            true => self.variable("transaction_isolation"),
+            false => self.get("default_transaction_isolation"),
+        };
+        match level.as_deref() {
+            Some("SERIALIZABLE" | "REPEATABLE-READ" | "serializable" | "repeatable read") => Isolation::Serializable,
+            _ => Isolation::ReadCommitted,
+        }
+    }
+
     /// A transaction begins: what it is can be asked for until it ends.
     pub fn note_transaction(&self, isolation: Isolation, is_read_only: bool) {
         let level = if isolation == Isolation::Serializable { "serializable" } else { "read committed" };

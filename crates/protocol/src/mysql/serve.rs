@@ -1,7 +1,6 @@
 //! Commands, in a fiber for all that have come together: texts of statements, and what is answered to them.
 
 use super::packet::{Message, Reader, put, put_counted, put_failure, put_number};
-use super::session::isolation_of;
 use super::startup::abilities;
 use super::values::{put_binary_row, put_column, put_count, put_text_row};
 use super::{Shared, State, state_of};
@@ -593,7 +592,7 @@ impl Work<'_> {
 
     /// Opens a transaction.
     pub(super) fn begin(&mut self, modes: sql::Modes) -> Result<(), Error> {
-        let isolation = modes.isolation.unwrap_or_else(|| isolation_of(&self.session));
+        let isolation = modes.isolation.unwrap_or_else(|| self.session.isolation());
         self.sql.begin(self.database, self.context, isolation)?;
         let is_read_only = modes
             .is_read_only

@@ -3,15 +3,7 @@
 use super::serve::{Work, forget};
 use super::state_of;
 use runtime::fiber;
-use sql::{Condition, Control, Error, Isolation, Modes, Session, Value};
-
-/// How far transactions of a session are kept apart where nothing is said.
-pub(super) fn isolation_of(session: &Session) -> Isolation {
-    match session.variable("transaction_isolation").as_deref() {
-        Some("SERIALIZABLE" | "REPEATABLE-READ") => Isolation::Serializable,
-        _ => Isolation::ReadCommitted,
-    }
-}
+use sql::{Condition, Control, Error, Isolation, Modes, Value};
 
 impl Work<'_> {
     /// Carries out a statement about the session.

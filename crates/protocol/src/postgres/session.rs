@@ -22,14 +22,6 @@ const REPORTED: &[&str] = &[
 /// Bytes of a notification.
 const PAYLOAD_MAX: usize = 8000;
 
-/// How far transactions of a session are kept apart where nothing is said.
-pub(super) fn isolation_of(session: &Session) -> Isolation {
-    match session.get("default_transaction_isolation").as_deref() {
-        Some("serializable" | "repeatable read") => Isolation::Serializable,
-        _ => Isolation::ReadCommitted,
-    }
-}
-
 impl Work<'_> {
     /// Carries out a statement about the session. Returns what it was, for `CommandComplete`.
     pub(super) fn control(
@@ -259,7 +251,7 @@ impl Work<'_> {
         }
         self.session.set(name, value, is_local)?;
         if name == "default_transaction_isolation" || name == "all" {
-            self.state.isolation.set(isolation_of(&self.session));
+            self.state.isolation.set(self.session.isolation());
         }
         if REPORTED.contains(&name) {
             let shown = self.session.get(name).unwrap_or_default();

@@ -247,7 +247,7 @@ fn enter(connection: &Connection, state: &State) -> Result<()> {
     state.phase.set(Phase::Ready);
     let session = Rc::clone(&state.session.borrow());
     *session.user.borrow_mut() = database.catalog.user_name(connection.session().user.get());
-    state.isolation.set(super::session::isolation_of(&session));
+    state.isolation.set(session.isolation());
     sql::Sql::of(database).open_session(connection.session().id, session);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::{Outcome, Prepared, Sql, Work, has_lock};
 use crate::bind::{Binder, Query, Write};
 use crate::change::{Counts, may_try_again};
-use crate::control;
+use crate::control::{self, Isolation};
 use crate::ddl::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -302,6 +302,13 @@ impl Sql {
         Ok(Outcome { tag, counts })
     }
 
+    /// True if a statement by itself may see what others commit while it runs.
+    fn reads_what_is_committed(&self, prepared: &Prepared, context: &Context) -> bool {
+        let session = self.session(context.session.id);
+        prepared.dialect != Dialect::Tarantool
+            && session.is_none_or(|session| session.isolation() == Isolation::ReadCommitted)
+    }
+
     /// Runs what changes rows and gives some: all of it stands in the end, or nothing. `is_alone` says that it is one change of one row.
     #[expect(clippy::too_many_arguments, reason = "what every statement is run with")]
     fn run_changes(
@@ -316,23 +323,26 @@ impl Sql {
     ) -> Result<Counts> {
         // A transaction of the client's own goes on, and others with it.
         let is_theirs = context.is_in_txn();
-        let attempt = |rows: &mut Vec<Vec<Value>>| {
+        let attempt = |rows: &mut Vec<Vec<Value>>, has_met_others: bool| {
             let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
-            run.locks_changed =
-                prepared.dialect != Dialect::Tarantool && context.is_in_txn() && (is_theirs || database.has_locks());
+            let is_locking = is_theirs || has_met_others || database.has_locks();
+            run.locks_changed = prepared.dialect != Dialect::Tarantool && context.is_in_txn() && is_locking;
             change(&mut run, rows)
         };
         // Rows are handed over when it is sure that they stand.
         let mut rows = Vec::new();
         let counts = if context.is_in_txn() {
-            self.in_savepoint(database, context, || attempt(&mut rows))?
+            self.in_savepoint(database, context, || attempt(&mut rows, false))?
         } else if is_alone && !database.has_locks() {
-            attempt(&mut rows)?
+            attempt(&mut rows, false)?
         } else {
             let mut tries = 0;
             loop {
                 rows.clear();
-                match self.in_txn(database, context, || attempt(&mut rows)) {
+                // One that looks at many rows would meet those who change some of them each time: it locks its rows from its second try on, and has them wait.
+                let has_met_others = tries > 0 && self.reads_what_is_committed(prepared, context);
+                let level = if has_met_others { Isolation::ReadCommitted } else { Isolation::Serializable };
+                match self.in_txn_of(database, context, level, || attempt(&mut rows, has_met_others)) {
                     Err(error) if may_try_again(&error) && tries < TRIES_MAX => tries += 1,
                     done => break done?,
                 }

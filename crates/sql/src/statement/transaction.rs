@@ -7,16 +7,19 @@ use crate::error::{Condition, Error, Result};
 use database::{Context, Database, TxnIsolation, TxnOptions};
 use std::rc::Rc;
 
+fn options_of(isolation: Isolation) -> TxnOptions {
+    match isolation {
+        Isolation::ReadCommitted => {
+            TxnOptions { isolation: TxnIsolation::ReadCommitted, forgets_reads: true, ..TxnOptions::default() }
+        }
+        Isolation::Serializable => TxnOptions::default(),
+    }
+}
+
 impl Sql {
     /// Opens a transaction of a client. Errors: one is open.
     pub fn begin(&self, database: &Database, context: &Rc<Context>, isolation: Isolation) -> Result<()> {
-        let options = match isolation {
-            Isolation::ReadCommitted => {
-                TxnOptions { isolation: TxnIsolation::ReadCommitted, forgets_reads: true, ..TxnOptions::default() }
-            }
-            Isolation::Serializable => TxnOptions::default(),
-        };
-        Ok(database.begin_with(context, options)?)
+        Ok(database.begin_with(context, options_of(isolation))?)
     }
 
     pub(super) fn run_control(&self, database: &Database, context: &Rc<Context>, control: &Work) -> Result<Outcome> {
@@ -79,7 +82,18 @@ impl Sql {
         context: &Rc<Context>,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        database.begin(context)?;
+        self.in_txn_of(database, context, Isolation::Serializable, work)
+    }
+
+    /// The same at a level.
+    pub(super) fn in_txn_of<T>(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        isolation: Isolation,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.begin(database, context, isolation)?;
         let done = work();
         match done {
             Ok(done) => {
