@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use lycosa_tests::{Postgres, start_postgres};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -437,4 +438,32 @@ fn a_large_table_gets_a_primary_key_a_slice_at_a_time() {
     assert_eq!(db.ask("delete from big where note = 'twice'"), "DELETE 1");
     assert_eq!(db.ask("alter table big add primary key (id)"), "ALTER TABLE");
     assert_eq!(db.ask("select * from big order by id"), "-1,new; 1,note; 2,note; 3,note; SELECT 4");
+}
+
+/// It met somebody in each of its slices, and gave up after twenty tries.
+#[test]
+fn an_update_of_all_rows_comes_to_its_end_beside_who_changes_single_ones() {
+    const ROWS: u64 = 5000;
+    let mut rig = start_postgres();
+    let (mut db, mut other) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    db.ask("create table t (id int primary key, all_times int, times int)");
+    db.ask(&format!("insert into t select g, 0, 0 from generate_series(1, {ROWS}) g"));
+    let is_over = AtomicBool::new(false);
+    let changed = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut count = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let id = count * 7919 % ROWS + 1;
+                assert_eq!(other.ask(&format!("update t set times = times + 1 where id = {id}")), "UPDATE 1");
+                count += 1;
+            }
+            count
+        });
+        let updates: Vec<String> = (0..3).map(|_| db.ask("update t set all_times = all_times + 1")).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(updates.iter().all(|done| *done == format!("UPDATE {ROWS}")), "{updates:?}");
+        writer.join().unwrap()
+    });
+    let seen = format!("3,3,{changed}; SELECT 1");
+    assert_eq!(db.ask("select min(all_times), max(all_times), sum(times) from t"), seen);
 }
