@@ -54,6 +54,11 @@ impl Workload for Appends {
 
     fn check(&self, _seed: u64, history: &History, view: &mut View<'_>) -> Result<(), Violation> {
         let mut transactions = Vec::with_capacity(history.records.len() + 1);
+        // A command inside of a transaction of Redis' may be refused, for want of memory for instance, and the others stand.
+        let refuses_single = history.records.iter().any(|record| match (&record.operation, &record.outcome) {
+            (Operation::Door(Ask::Together(_)), Outcome::Done(answer)) => answer.array().contains(&Value::Nil),
+            _ => false,
+        });
         for record in &history.records {
             let Operation::Door(ask) = &record.operation else { continue };
             let (fate, answer) = match &record.outcome {
@@ -61,8 +66,16 @@ impl Workload for Appends {
                 Outcome::Refused(_) => (Fate::Aborted, None),
                 Outcome::Unknown => (Fate::Unknown, None),
             };
+            let (invoked_at, answered_at) = (record.invoked_at, history.decided_at(record));
             let mut steps = Vec::new();
             match ask {
+                Ask::Together(asks) if fate == Fate::Unknown && refuses_single => {
+                    // Which of them were refused nobody was told.
+                    let alone = asks.iter().filter_map(|ask| step(ask, None));
+                    let alone = alone.map(|step| Transaction { steps: vec![step], fate, invoked_at, answered_at });
+                    transactions.extend(alone);
+                    continue;
+                }
                 Ask::Together(asks) => {
                     for (at, ask) in asks.iter().enumerate() {
                         if answer.and_then(|answers| answers.get(at)) == Some(&Value::Nil) {
@@ -73,7 +86,6 @@ impl Workload for Appends {
                 }
                 ask => steps.extend(step(ask, answer)),
             }
-            let (invoked_at, answered_at) = (record.invoked_at, history.decided_at(record));
             transactions.push(Transaction { steps, fate, invoked_at, answered_at });
         }
         let last = transactions.len();
@@ -181,6 +193,34 @@ impl Client for Player {
 mod tests {
     use super::*;
     use crate::history::Record;
+
+    #[test]
+    fn a_transaction_nobody_heard_of_is_there_as_a_whole_unless_its_commands_may_be_refused() {
+        let together = |asks: Vec<Ask>, outcome, times: (u64, u64)| Record {
+            client: 0,
+            incarnation: 0,
+            operation: Operation::Door(Ask::Together(asks)),
+            outcome,
+            invoked_at: times.0,
+            answered_at: times.1,
+        };
+        let check = |is_refusing: bool| {
+            let refused =
+                Outcome::Done(Value::Array(vec![if is_refusing { Value::Nil } else { Value::Array(Vec::new()) }]));
+            let lists = vec![Ask::Append(4, 1)];
+            let both = vec![Ask::Append(0, 2), Ask::Append(2, 3)];
+            let records = vec![together(lists, refused, (1, 2)), together(both, Outcome::Unknown, (3, 4))];
+            let history = History { records, ..History::default() };
+            let row = |name: &str, text: &str| Value::Array(vec![name.into(), text.into()]);
+            let mut rows = vec![row("numbers2", "3,")];
+            rows.extend((!is_refusing).then(|| row("numbers4", "1,")));
+            let mut view = |_: Operation| Ok(Value::Array(vec![Value::Array(rows.clone())]));
+            let outcome = Appends(Doors::new(vec![Door::Redis])).check(0, &history, &mut view);
+            outcome.err().map(|violation| violation.kind.name())
+        };
+        assert_eq!(check(true), None);
+        assert_eq!(check(false), Some("lost"));
+    }
 
     #[test]
     fn a_number_that_is_gone_or_there_twice_is_seen() {
