@@ -389,6 +389,25 @@ mod tests {
         (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
     }
 
+    /// Hints of two rows order as they do, and so does the hint of a row beside those of the first parts of the other's key.
+    fn hints_fit(def: &KeyDef, row_a: &[u8], (row_b, key_b): (&[u8], &[Vec<u8>])) -> Result<(), TestCaseError> {
+        let order = def.compare_rows(row_a, row_b);
+        let hint = def.hint(row_a);
+        prop_assert_eq!(hint.cmp(&def.hint(row_b)).then(order), order);
+        for count in 1..=key_b.len() {
+            let key = key_b[..count].concat();
+            let (before, behind) = (def.key_hint(&key, count as u32), def.key_hint_above(&key, count as u32));
+            prop_assert_eq!(def.hint_of_first(row_b, count), before);
+            let fits = match def.compare_row_key(row_a, &key, count as u32) {
+                Ordering::Less => hint <= before,
+                Ordering::Equal => before <= hint && hint <= behind,
+                Ordering::Greater => hint >= behind,
+            };
+            prop_assert!(fits, "{count}: {hint:x} {before:x} {behind:x}");
+        }
+        Ok(())
+    }
+
     /// A whole number of any magnitude, or none.
     fn whole() -> impl Strategy<Value = Option<i128>> {
         let signed = (magnitude(), any::<bool>())
@@ -501,19 +520,7 @@ mod tests {
             let (row_a, row_b) = (row(&a), row(&b));
             let order = def.compare_rows(&row_a, &row_b);
             prop_assert_eq!(ordered_row(&def, &row_a).cmp(&ordered_row(&def, &row_b)), order);
-            prop_assert_eq!(def.hint(&row_a).cmp(&def.hint(&row_b)).then(order), order);
-            for count in 1..=3 {
-                let key = b[..count].concat();
-                let (before, behind) = (def.key_hint(&key, count as u32), def.key_hint_above(&key, count as u32));
-                let hint = def.hint(&row_a);
-                prop_assert_eq!(def.hint_of_first(&row_b, count), before);
-                let fits = match def.compare_row_key(&row_a, &key, count as u32) {
-                    Ordering::Less => hint <= before,
-                    Ordering::Equal => before <= hint && hint <= behind,
-                    Ordering::Greater => hint >= behind,
-                };
-                prop_assert!(fits, "{count}: {hint:x} {before:x} {behind:x}");
-            }
+            hints_fit(&def, &row_a, (&row_b, &b))?;
         }
 
         /// Whole numbers, signed or not, nil or not, share the bits of a hint; a last part of any type has what they leave.
@@ -542,20 +549,7 @@ mod tests {
             let b: Vec<Vec<u8>> = (0..count).map(|at| value(at, number_b(at))).chain(last_b).collect();
             let row = |values: &[Vec<u8>]| row_of(&values.iter().map(|value| &value[..]).collect::<Vec<_>>());
             let (row_a, row_b) = (row(&a), row(&b));
-            let order = def.compare_rows(&row_a, &row_b);
-            prop_assert_eq!(def.hint(&row_a).cmp(&def.hint(&row_b)).then(order), order);
-            for count in 1..=b.len() {
-                let key = b[..count].concat();
-                let (before, behind) = (def.key_hint(&key, count as u32), def.key_hint_above(&key, count as u32));
-                let hint = def.hint(&row_a);
-                prop_assert_eq!(def.hint_of_first(&row_b, count), before);
-                let fits = match def.compare_row_key(&row_a, &key, count as u32) {
-                    Ordering::Less => hint <= before,
-                    Ordering::Equal => before <= hint && hint <= behind,
-                    Ordering::Greater => hint >= behind,
-                };
-                prop_assert!(fits, "{count}: {hint:x} {before:x} {behind:x}");
-            }
+            hints_fit(&def, &row_a, (&row_b, &b))?;
         }
 
         /// Issue 14: of numbers near 2^60 of several kinds a third was not found by its own key.
