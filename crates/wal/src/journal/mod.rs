@@ -251,8 +251,8 @@ impl Journal {
         if self.group.is_empty() || self.failure.is_some() {
             return;
         }
-        // A write costs the processor as much as several transactions do: beyond a few in flight only groups that are worth it go. Who always has something
-        // to do had better wait for more of them to come together.
+        // A write costs the processor as much as several transactions do: beyond two in flight only groups that are worth it go. While the thread
+        // always has something to do, beyond one: what waits becomes a larger group meanwhile.
         let max = match self.group_transactions {
             ..GROUP_WORTH_IT if self.is_loaded => 1,
             ..GROUP_WORTH_IT => self.config.in_flight_max.min(2),
