@@ -26,10 +26,8 @@ run: ## a server at 127.0.0.1:3301 with its files in ./data; on a terminal with 
 	@$(CARGO) run --quiet --release -p server -- serve --listen $(LISTEN) --work-dir $(WORK_DIR) $(ARGS)
 
 test: ## all tests; those in tests/ start the binary
-	$(CARGO) build -p server
 	$(CARGO) test --workspace
-	$(CARGO) test -p sim --features planted-bugs planted
-	$(CARGO) test -p storage --features planted-bugs planted
+	$(CARGO) test -p sim -p storage --features sim/planted-bugs,storage/planted-bugs planted
 
 # Nothing is built twice in here, and what a second build would need takes more room than all the programs.
 check: export CARGO_INCREMENTAL = 0

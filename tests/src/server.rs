@@ -17,10 +17,10 @@ const LOG_LINES_MAX: usize = 200;
 /// What the start-up line has in front of the address.
 const READY: &str = "ready: connect to ";
 
-/// The server under test: `LYCOSA_BIN`, or what `cargo build -p server` makes beside this test.
+/// The server under test: `LYCOSA_BIN`, or the one of this workspace, built beside this test.
 pub fn binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    let build = || build("server").join("lycosa");
+    let build = || build("lycosa").join("lycosa");
     BINARY.get_or_init(|| std::env::var_os("LYCOSA_BIN").map_or_else(build, PathBuf::from)).clone()
 }
 
@@ -45,19 +45,21 @@ pub fn bench_binary() -> PathBuf {
     BINARY.get_or_init(|| build("lycosa-bench").join("lycosa-bench")).clone()
 }
 
-/// Builds a package with the profile and the target directory of the running test; where its programs are.
-fn build(package: &str) -> PathBuf {
+/// Builds a program with the profile and the target directory of the running test; where the programs are.
+///
+/// In the workspace, and with a test: the features of the libraries are then those with which the tests were built, so that nothing is built twice.
+fn build(program: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
     // TARGET/PROFILE/deps/TEST-HASH
     let profile = test.ancestors().nth(2).expect("tests run in TARGET/PROFILE/deps");
     let target = profile.parent().expect("tests run in TARGET/PROFILE/deps");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--package", package, "--target-dir"]).arg(target).current_dir(crate::root());
+    command.args(["build", "--workspace", "--bin", program, "--test", "tidy", "--target-dir"]).arg(target).current_dir(crate::root());
     if profile.ends_with("release") {
         command.arg("--release");
     }
     let status = command.status().expect("cargo can be started");
-    assert!(status.success(), "{package} cannot be built");
+    assert!(status.success(), "{program} cannot be built");
     profile.to_path_buf()
 }
 
