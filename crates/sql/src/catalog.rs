@@ -216,6 +216,10 @@ pub(crate) fn quoted(name: &str) -> String {
 fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
     let named =
         |sequence: &str| format!("nextval('{}{}'::regclass)", view.prefix(), quoted(sequence).replace('\'', "''"));
+    // An identity has no default there.
+    if table.columns[at].identity.is_some() {
+        return None;
+    }
     let sequence = table.space.sequence.borrow();
     let link = sequence.as_ref().filter(|link| link.field_no as usize == at);
     match link {
@@ -224,6 +228,14 @@ fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
             let default = table.columns[at].default.clone()?;
             Some(sequence_named_by(view.database, &default).map_or(default, |sequence| named(&sequence)))
         }
+    }
+}
+
+/// The sequence that fills a column.
+pub(crate) fn sequence_of_column(database: &Database, table: &Table, at: usize) -> Option<Rc<database::Sequence>> {
+    match table.generated.filter(|(field, _)| *field == at) {
+        Some((_, id)) => database.catalog.sequence(id),
+        None => database.catalog.sequence_by_name(&sequence_named_by(database, table.columns[at].default.as_deref()?)?),
     }
 }
 

@@ -408,8 +408,8 @@ fn copy_of(
             let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
             let listed = names.join(", ");
             into = match names.is_empty() {
-                true => format!("INSERT INTO {table_name}"),
-                false => format!("INSERT INTO {table_name} ({listed})"),
+                true => format!("INSERT INTO {table_name} OVERRIDING SYSTEM VALUE"),
+                false => format!("INSERT INTO {table_name} ({listed}) OVERRIDING SYSTEM VALUE"),
             };
             format!("SELECT {} FROM {table_name}", if names.is_empty() { "*" } else { &listed })
         }

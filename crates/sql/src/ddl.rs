@@ -5,16 +5,20 @@ mod columns;
 mod copies;
 mod declared;
 mod drop;
+mod identity;
 mod indexes;
 mod likes;
 mod needed;
 mod sequences;
 mod tables;
 
+pub(crate) use identity::{Identity, respell as respell_identities};
 pub(crate) use indexes::encode_index;
 pub(crate) use likes::respell as respell_likes;
 pub(crate) use needed::begins_with;
-pub(crate) use sequences::{is_alter as is_alter_sequence, respell as respell_sequences};
+pub(crate) use sequences::{
+    change as change_sequence, is_alter as is_alter_sequence, respell as respell_sequences, said_of,
+};
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -44,6 +48,8 @@ pub(crate) struct NewColumn {
     pub(crate) on_update: Option<String>,
     pub(crate) comment: Option<String>,
     pub(crate) is_hidden: bool,
+    /// GENERATED ... AS IDENTITY.
+    pub(crate) identity: Option<Identity>,
 }
 
 impl NewColumn {
@@ -59,6 +65,7 @@ impl NewColumn {
             on_update: None,
             comment: None,
             is_hidden: true,
+            identity: None,
         }
     }
 }
@@ -211,6 +218,7 @@ impl Ddl<'_> {
             on_update: column.on_update.clone(),
             comment: column.comment.clone(),
             is_hidden: column.is_hidden,
+            identity: column.identity,
         });
         columns.collect()
     }

@@ -62,6 +62,7 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
     leave_out_ownership(tokens);
     crate::ddl::respell_sequences(tokens);
     crate::ddl::respell_likes(tokens);
+    crate::ddl::respell_identities(tokens);
     leave_out_sequence_names(tokens);
     leave_out_operator_schemas(tokens);
     let word_of = |token: &Token| match token {

@@ -174,6 +174,10 @@ conditions! {
     UndefinedCursor = "34000", 1324, SqlExecute;
     /// A prepared statement of that name is there.
     DuplicateStatement = "42P05", 1061, SqlExecute;
+    /// A sequence has no more numbers.
+    SequenceExhausted = "2200H", 1467, SqlExecute;
+    /// A number of a statement's for a column that has numbers of its own only.
+    GeneratedAlways = "428C9", 3105, SqlExecute;
     /// A cursor that only goes forward is to go back.
     NotInState = "55000", 1105, SqlExecute;
     /// A cursor or portal of that name is there.
@@ -475,6 +479,7 @@ impl From<database::Error> for Error {
             (Code::System, Condition::System),
             (Code::WalIo, Condition::System),
             (Code::MemoryIssue, Condition::LimitExceeded),
+            (Code::SequenceOverflow, Condition::SequenceExhausted),
         ];
         let known = of_code.iter().find(|(code, _)| source.is(*code));
         let condition = known.map_or(Condition::Other, |(_, condition)| *condition);

@@ -179,9 +179,12 @@ crate::functions::alike! {
         let table = as_text(&a[0]).rsplit('.').next().unwrap_or_default().trim_matches('"').to_string();
         let table = crate::table::Table::find(run.database, run.dialect, &table)?;
         let number = table.columns.iter().position(|column| column.name == as_text(&a[1]));
-        let sequence = table.space.sequence.borrow();
-        let found = sequence.as_ref().filter(|link| Some(link.field_no as usize) == number);
-        optional(found.map(|link| format!("public.{}", catalog::quoted(&link.sequence.def().name))))
+        let Some(number) = number else {
+            let what = format!("column \"{}\" of relation \"{}\" does not exist", as_text(&a[1]), table.name);
+            return Err(Error::new(Condition::UndefinedColumn, what));
+        };
+        let found = catalog::sequence_of_column(run.database, &table, number);
+        optional(found.map(|sequence| format!("public.{}", catalog::quoted(&sequence.def().name))))
     };
     "setval" (2, 3) INT8, true => |run, a| {
         let def = sequence_of(run, &a[0])?.def();

@@ -1,5 +1,6 @@
 //! Tables: spaces as statements see them.
 
+use crate::ddl::Identity;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::selectivity::Alike;
@@ -42,6 +43,8 @@ pub(crate) struct Column {
     pub(crate) comment: Option<String>,
     /// The key of rows that were declared without one: nobody sees it who does not name it with its table.
     pub(crate) is_hidden: bool,
+    /// PostgreSQL's GENERATED ... AS IDENTITY.
+    pub(crate) identity: Option<Identity>,
 }
 
 /// An index.
@@ -101,6 +104,7 @@ impl Table {
                     comment: declared.and_then(|column| column.comment.clone()),
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
+                    identity: declared.and_then(|column| column.identity),
                 }
             })
             .collect();
@@ -174,6 +178,7 @@ struct Declared {
     comment: Option<String>,
     is_hidden: bool,
     is_postgres: bool,
+    identity: Option<Identity>,
     raw: Option<String>,
 }
 
@@ -215,6 +220,7 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
                     declared.shown = Some(crate::mysql::schema::shown_type(text));
                 }
                 (Some(b"on_update"), Some(text)) => declared.on_update = Some(text.to_string()),
+                (Some(b"sql_identity"), Some(text)) => declared.identity = Identity::of_word(text),
                 (Some(b"comment"), Some(text)) => declared.comment = Some(text.to_string()),
                 (Some(b"default"), Some(text)) => declared.default = Some(text.to_string()),
                 _ => {}

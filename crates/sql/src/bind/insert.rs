@@ -1,5 +1,6 @@
 //! INSERT: where its rows come from, and what happens if a key is there already.
 
+use super::identity::{self, Given};
 use super::write::{Change, Changed, OnConflict, Write, is_default};
 use super::{Binder, Bound, Scope};
 use crate::dialect::Dialect;
@@ -40,10 +41,11 @@ impl Binder<'_> {
         }
         let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let is_single;
+        let given = |number: usize| identity::given(&table, number, insert.overriding.as_ref());
         let source = match (&insert.source, insert.assignments.is_empty()) {
             (Some(query), _) => {
                 let (source, single) =
-                    self.bind_source(&table, query, &columns, !insert.columns.is_empty(), &mut values)?;
+                    self.bind_source(&table, query, (&columns, !insert.columns.is_empty()), &given, &mut values)?;
                 is_single = single;
                 source
             }
@@ -95,8 +97,8 @@ impl Binder<'_> {
         &self,
         table: &Rc<Table>,
         query: &ast::Query,
-        columns: &[usize],
-        are_listed: bool,
+        (columns, are_listed): (&[usize], bool),
+        given: &dyn Fn(usize) -> Given,
         values: &mut [Option<Expr>],
     ) -> Result<(Plan, bool)> {
         let wrong_count = |count: usize| self.wrong_count(table, columns, are_listed, count);
@@ -120,13 +122,20 @@ impl Binder<'_> {
                 let mut exprs = Vec::with_capacity(columns.len());
                 for (number, expr) in columns.iter().zip(row) {
                     exprs.push(match expr {
-                        expr if is_default(expr) => self.default_of(table, *number)?,
+                        expr if is_default(expr) || given(*number) == Given::PassedOver => {
+                            self.default_of(table, *number)?
+                        }
+                        _ if given(*number) == Given::Refused => return Err(identity::refuse_given(table, *number)),
                         expr => match self.assigned(table, *number, self.bind(&scope, expr)?) {
                             Err(error) if self.dialect == Dialect::Postgres && is_of_size(&error) => {
                                 too_large = too_large.or(Some(error));
                                 Expr::Const(Value::Null)
                             }
-                            assigned => self.refusing_null(table, *number, assigned?),
+                            assigned => {
+                                let value = self.refusing_null(table, *number, assigned?);
+                                self.check_generated_null(table, *number, &value)?;
+                                value
+                            }
                         },
                     });
                 }
@@ -150,6 +159,11 @@ impl Binder<'_> {
             return Err(wrong_count(query.outputs.len()));
         }
         for (number, output) in columns.iter().zip(&query.outputs) {
+            match given(*number) {
+                Given::Taken => {}
+                Given::PassedOver => continue,
+                Given::Refused => return Err(identity::refuse_given(table, *number)),
+            }
             values[*number] = Some(self.assigned(table, *number, Bound::new(Expr::Slot(output.slot), output.ty))?);
         }
         Ok((query.plan, false))

@@ -12,6 +12,7 @@ mod exact;
 mod expressions;
 mod from;
 mod groups;
+mod identity;
 mod insert;
 mod joins;
 mod json;

@@ -166,7 +166,12 @@ impl Binder<'_> {
                 return Err(Error::new(condition, what));
             }
             let value = match is_default(value) {
-                true => self.default_of(table, number)?,
+                true => self.default_set(table, number)?,
+                false if self.dialect == Dialect::Postgres => {
+                    let value = self.assigned(table, number, self.bind(scope, value)?)?;
+                    super::identity::check_set(table, number)?;
+                    value
+                }
                 false => self.assigned(table, number, self.bind(scope, value)?)?,
             };
             found.push((number, value));

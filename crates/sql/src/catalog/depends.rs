@@ -44,6 +44,13 @@ pub(super) fn rows(view: &View<'_>) -> Vec<Vec<Value>> {
     for table in &tables {
         let relation = table_number(table.space.id.0);
         for (number, at) in columns_of(table).filter(|(_, at)| !table.columns[*at].is_hidden) {
+            if table.columns[at].identity.is_some() {
+                // Its sequence is a part of it.
+                if let Some(sequence) = super::sequence_of_column(view.database, table, at) {
+                    rows.push(row((PG_CLASS, sequence_number(sequence.def().id)), (PG_CLASS, relation, number), "i"));
+                }
+                continue;
+            }
             if default_of(view, table, at).is_none() {
                 continue;
             }

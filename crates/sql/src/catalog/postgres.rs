@@ -6,6 +6,7 @@ use super::{
     ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
     constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
 };
+use crate::ddl::Identity;
 use crate::shown_constraints::{self, Shown};
 use crate::table::Table;
 use crate::types::Base;
@@ -133,7 +134,7 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(!column.is_nullable),
             Value::Bool(default_of(view, table, at).is_some()),
             Value::Bool(false),
-            text(""),
+            text(Identity::letter(column.identity)),
             text(""),
             Value::Bool(false),
             Value::Bool(true),
@@ -410,7 +411,12 @@ pub(super) fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         .map(|def| {
             vec![
                 int(sequence_number(def.id)),
-                int(20),
+                // Of the type whose greatest number is its.
+                int(match (def.max, def.min) {
+                    (32_767, 1 | -32_768) => 21,
+                    (2_147_483_647, 1 | -2_147_483_648) => 23,
+                    _ => 20,
+                }),
                 int(def.start),
                 int(def.step),
                 int(def.max),

@@ -88,6 +88,13 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
             } else {
                 ""
             };
+            let identity = column.identity.and_then(|how| {
+                let sequence = super::sequence_of_column(view.database, &table, at)?;
+                Some((how, sequence.def()))
+            });
+            let of_identity = |show: &dyn Fn(&database::SequenceDef) -> String| {
+                identity.as_ref().map_or(Value::Null, |(_, def)| text(&show(def)))
+            };
             rows.push(vec![
                 text(&catalog),
                 text(&schema),
@@ -105,8 +112,8 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 if column.ty.is_moment() { int(6) } else { Value::Null },
                 Value::Null,
                 text(udt),
-                text("NO"),
-                Value::Null,
+                text(if identity.is_some() { "YES" } else { "NO" }),
+                identity.as_ref().map_or(Value::Null, |(how, _)| text(&how.word().to_uppercase())),
                 text("NEVER"),
                 text("YES"),
                 text(&shown),
@@ -117,11 +124,11 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 Value::Null,
                 text(&catalog),
                 text("pg_catalog"),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                text("NO"),
+                of_identity(&|def| def.start.to_string()),
+                of_identity(&|def| def.step.to_string()),
+                of_identity(&|def| def.max.to_string()),
+                of_identity(&|def| def.min.to_string()),
+                text(if identity.as_ref().is_some_and(|(_, def)| def.is_cyclic) { "YES" } else { "NO" }),
                 Value::Null,
                 Value::Null,
                 Value::Null,

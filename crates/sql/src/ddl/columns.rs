@@ -9,10 +9,8 @@ use crate::error::{Condition, Error, Result};
 use crate::mysql::assign::Choices;
 use crate::table::{Index, Table};
 use crate::types::{Base, Type};
-use crate::value::Value;
 use database::{Action, FieldRef};
 use sqlparser::ast;
-use storage::{IteratorKind, Key, ScanRequest};
 use tuple::{IndexId, msgpack};
 
 impl Ddl<'_> {
@@ -61,13 +59,14 @@ impl Ddl<'_> {
         let mut shape = self.shape_of(table)?;
         let (mut column, mut keys) = (column, keys);
         if keys.is_generated && !keys.is_primary && self.dialect == Dialect::Postgres {
-            // Only a part of the primary key is filled by the space itself.
-            let sequence = format!("{}_{}_seq", table.name, column.name);
             let is_temporary = table.space.def().is_session;
-            let sequence = self.full_name(&sequence, is_temporary);
-            self.put_sequence_row(&sequence, 1, is_temporary)?;
-            column.default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
+            column.default = Some(self.put_serial(&table.name, &column.name, &keys.sequence, is_temporary)?);
             keys.is_generated = false;
+        }
+        if keys.is_generated && keys.sequence.len() > 1 {
+            return Err(Error::unsupported(
+                "ADD COLUMN of an identity that is the primary key, with options of its sequence,",
+            ));
         }
         let implicit = match self.dialect {
             // What a column holds that may not be null and of which nothing is said.
@@ -279,10 +278,19 @@ impl Ddl<'_> {
                 let what = format!("Invalid default value for '{}'", table.columns[at].name);
                 Err(Error::new(Condition::InvalidDefault, what))
             }
-            Op::SetDefault { value } => self.put_default(table, at, Some(value.to_string())),
-            Op::DropDefault => self.put_default(table, at, None),
+            Op::SetDefault { value } => {
+                self.check_no_identity(table, at, false)?;
+                self.put_default(table, at, Some(value.to_string()))
+            }
+            Op::DropDefault => {
+                self.check_no_identity(table, at, true)?;
+                self.put_default(table, at, None)
+            }
             Op::SetNotNull | Op::DropNotNull => {
                 let is_nullable = matches!(operation, Op::DropNotNull);
+                if is_nullable {
+                    self.check_no_identity(table, at, false)?;
+                }
                 let is_key = table.primary_key().iter().any(|(field, ..)| *field == at);
                 if is_nullable && is_key {
                     let what = format!("column \"{}\" is in a primary key", table.columns[at].name);
@@ -329,6 +337,7 @@ impl Ddl<'_> {
                     let what = format!("a foreign key constraint of column \"{name}\" cannot be implemented");
                     return Err(Error::new(Condition::TypeMismatch, what));
                 }
+                self.change_identity_type(table, at, ty)?;
                 let collation = self.order_of_documents(ty);
                 let column = &mut shape.columns[at];
                 (column.ty, column.declared) = (ty, data_type.to_string());
@@ -341,33 +350,11 @@ impl Ddl<'_> {
                 shape.sources[at] = crate::alter::Source::Expression(Some(text), Some(at));
                 self.reshape(table, shape)
             }
-            Op::AddGenerated { .. } => {
-                let start = self.top_of(table, at)? + 1;
-                let sequence = format!("{}_{}_seq", table.name, table.columns[at].name);
-                let is_key = table.primary_key().iter().any(|(field, ..)| *field == at);
-                let is_temporary = table.space.def().is_session;
-                let sequence = self.full_name(&sequence, is_temporary);
-                if is_key && shape.generated.is_none() {
-                    return self.put_sequence(u64::from(table.space.id.0), &sequence, at, start);
-                }
-                // Only a part of the primary key is filled by the space itself.
-                self.put_sequence_row(&sequence, start, is_temporary)?;
-                self.put_default(table, at, Some(format!("nextval('{}')", sequence.replace('\'', "''"))))
+            Op::AddGenerated { generated_as, sequence_options } => {
+                self.add_identity(table, at, *generated_as, sequence_options.as_deref())
             }
-            other => Err(Error::unsupported(format!("ALTER COLUMN {other}"))),
+            Op::GenericOptions { options } => self.alter_identity(table, at, options),
         }
-    }
-
-    /// The greatest number in a column, 0 if there is none.
-    pub(super) fn top_of(&self, table: &Table, at: usize) -> Result<u64> {
-        let all = ScanRequest::new(IndexId::PRIMARY, IteratorKind::All, Key::EMPTY);
-        let mut top = 0;
-        self.database.select(self.context, &table.space, &all, |row| {
-            let value = tuple::field(row, at as u32).map(Value::decode).and_then(|value| value.as_integer());
-            top = top.max(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0));
-            true
-        })?;
-        Ok(top.min(i64::MAX as u64 - 1))
     }
 
     pub(super) fn column_at(&self, table: &Table, name: &str) -> Result<usize> {
@@ -432,6 +419,9 @@ impl Ddl<'_> {
                 return Err(Error::new(Condition::InvalidTable, what).mysql(1090));
             }
             self.reshape(&table, shape)?;
+            if self.dialect == Dialect::Postgres {
+                self.drop_serial(&table, at)?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What a table's columns and constraints say: from the statement, and to a space's format.
 
+use super::sequences::Said;
 use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
@@ -14,6 +15,8 @@ pub(super) struct ColumnKeys {
     pub(super) is_primary: bool,
     pub(super) is_unique: bool,
     pub(super) is_generated: bool,
+    /// What is said of the sequence that gives numbers.
+    pub(super) sequence: Vec<Said>,
 }
 
 impl Ddl<'_> {
@@ -148,6 +151,7 @@ impl Ddl<'_> {
             on_update: None,
             comment: None,
             is_hidden: false,
+            identity: None,
             declared: declared.clone(),
         };
         if self.dialect == Dialect::Mysql && ty.base == Base::Text {
@@ -156,7 +160,8 @@ impl Ddl<'_> {
         }
         new.collation = new.collation.or(self.order_of_documents(ty));
         let is_serial = declared.to_ascii_lowercase().contains("serial");
-        let mut keys = ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial };
+        let mut keys =
+            ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial, sequence: Vec::new() };
         new.is_nullable = !is_serial;
         for option in &column.options {
             match &option.option {
@@ -195,7 +200,15 @@ impl Ddl<'_> {
                         }
                     }
                 }
-                ColumnOption::Generated { generation_expr: None, .. } | ColumnOption::Identity(_) => {
+                ColumnOption::Generated { generation_expr: None, generated_as, sequence_options, .. } => {
+                    self.declare_identity(
+                        table,
+                        column,
+                        (&mut new, &mut keys),
+                        (*generated_as, sequence_options.as_deref()),
+                    )?;
+                }
+                ColumnOption::Identity(_) => {
                     keys.is_generated = true;
                     new.is_nullable = false;
                 }
@@ -303,6 +316,7 @@ impl Ddl<'_> {
             + u32::from(declared.is_some())
             + u32::from(column.on_update.is_some())
             + u32::from(column.comment.is_some())
+            + u32::from(column.identity.is_some())
             + u32::from(column.is_hidden);
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
@@ -323,6 +337,9 @@ impl Ddl<'_> {
         }
         if let Some(comment) = &column.comment {
             put("comment", comment);
+        }
+        if let Some(identity) = column.identity {
+            put("sql_identity", identity.word());
         }
         if column.is_hidden {
             msgpack::encode_str(row, b"sql_hidden");

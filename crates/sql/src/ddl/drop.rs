@@ -42,6 +42,13 @@ impl Ddl<'_> {
                         if let Some((_, sequence)) = table.generated.filter(|_| restarts) {
                             self.as_admin(|| Ok(self.database.sequence_reset(self.context, sequence)?))?;
                         }
+                        for at in (0..table.columns.len()).filter(|_| restarts && self.dialect == Dialect::Postgres) {
+                            let is_linked = table.generated.is_some_and(|(field, _)| field == at);
+                            if let Some(sequence) = self.sequence_of(&table, at).filter(|_| !is_linked) {
+                                let id = sequence.def().id;
+                                self.as_admin(|| Ok(self.database.sequence_reset(self.context, id)?))?;
+                            }
+                        }
                     }
                     Err(error)
                         if error.is(database::ErrorCode::AlterSpace) && error.message().contains("foreign key") =>
@@ -123,27 +130,39 @@ impl Ddl<'_> {
     }
 
     /// Sequences that fill columns of a table that has gone, and have the names that SERIAL gives them, go with it, unless another table takes numbers of them.
-    pub(super) fn drop_serials(&self, table: &Table) -> Result<()> {
-        for column in &table.columns {
-            let name = format!("{}_{}_seq", table.space.name(), column.name);
-            let named = |default: &Option<String>| {
-                default.as_deref().and_then(|default| crate::catalog::sequence_named_by(self.database, default))
-            };
-            if named(&column.default).as_ref() != Some(&name) {
-                continue;
-            }
-            let others = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
-            let is_used = others.filter_map(|space| Table::of(self.database, space).ok()).any(|other| {
-                let is_linked =
-                    |id: u32| self.database.catalog.sequence(id).is_some_and(|sequence| sequence.def().name == name);
-                other.generated.is_some_and(|(_, id)| is_linked(id))
-                    || other.columns.iter().any(|column| named(&column.default).as_ref() == Some(&name))
-            });
-            if !is_used {
-                self.drop_sequence(&ast::ObjectName::from(vec![ast::Ident::with_quote('"', &name)]), true)?;
+    fn drop_serials(&self, table: &Table) -> Result<()> {
+        (0..table.columns.len()).try_for_each(|at| self.drop_serial(table, at))
+    }
+
+    /// The same of one column that has gone.
+    pub(super) fn drop_serial(&self, table: &Table, at: usize) -> Result<()> {
+        let column = &table.columns[at];
+        let is_linked = table.generated.is_some_and(|(field, _)| field == at);
+        if column.identity.is_some() {
+            // One of the primary key is gone already.
+            let sequence = self.sequence_of(table, at).filter(|_| !is_linked);
+            return sequence.map_or(Ok(()), |sequence| self.remove_sequence(u64::from(sequence.def().id)));
+        }
+        let name = format!("{}_{}_seq", table.space.name(), column.name);
+        let named = |default: &Option<String>| {
+            default.as_deref().and_then(|default| crate::catalog::sequence_named_by(self.database, default))
+        };
+        if named(&column.default).as_ref() != Some(&name) {
+            return Ok(());
+        }
+        let others = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
+        let is_used = others.filter_map(|space| Table::of(self.database, space).ok()).any(|other| {
+            let is_linked =
+                |id: u32| self.database.catalog.sequence(id).is_some_and(|sequence| sequence.def().name == name);
+            other.generated.is_some_and(|(_, id)| is_linked(id))
+                || other.columns.iter().any(|column| named(&column.default).as_ref() == Some(&name))
+        });
+        match is_used {
+            true => Ok(()),
+            false => {
+                self.drop_sequence(&ast::ObjectName::from(vec![ast::Ident::with_quote('"', &name)]), true).map(drop)
             }
         }
-        Ok(())
     }
 
     /// DROP ... CASCADE: foreign keys of others go with the table that they name.

@@ -94,13 +94,22 @@ impl Ddl<'_> {
         let table = self.table(&like.name)?;
         self.database.check_space_access(self.context, &table.space, database::Privileges::READ)?;
         let is_hidden = |at: usize| table.columns[at].is_hidden;
-        let takes_generated = has("identity") || has("defaults");
+        // Identities get sequences of their own; whoever has not their option takes no default for them.
+        let is_identity = |at: usize| table.columns[at].identity.is_some();
+        let takes_generated = |at: usize| if is_identity(at) { has("identity") } else { has("defaults") };
         let mut columns: Vec<NewColumn> = self.columns_of(&table);
-        for column in &mut columns {
-            column.default.take_if(|_| !has("defaults"));
+        for (at, column) in columns.iter_mut().enumerate() {
+            column.default.take_if(|_| is_identity(at) || !has("defaults"));
+            column.identity.take_if(|_| !has("identity"));
             column.comment.take_if(|_| !has("comments"));
         }
-        let mut generated = table.generated.map(|(at, _)| at).filter(|at| takes_generated || is_hidden(*at));
+        let mut generated = table.generated.map(|(at, _)| at).filter(|at| takes_generated(*at) || is_hidden(*at));
+        let mut said: Vec<Vec<super::sequences::Said>> = vec![Vec::new(); columns.len()];
+        for at in (0..columns.len()).filter(|at| columns[*at].identity.is_some()) {
+            said[at] = self
+                .sequence_of(&table, at)
+                .map_or(Vec::new(), |sequence| super::sequences::said_again(&sequence.def()));
+        }
         // Whether those that are there, or one that nobody sees.
         let mut indexes: Vec<(u64, NewIndex)> = Vec::new();
         let mut alone: Vec<u64> = Vec::new();
@@ -116,7 +125,7 @@ impl Ddl<'_> {
                 ));
             }
         } else {
-            if let Some(at) = generated.take().filter(|at| !is_hidden(*at)) {
+            if let Some(at) = generated.take().filter(|at| !is_hidden(*at) && !is_identity(*at)) {
                 // Only a part of the primary key is filled by the space itself.
                 let sequence = self.full_name(&format!("{name}_{}_seq", columns[at].name), create.temporary);
                 self.put_sequence_row(&sequence, 1, create.temporary)?;
@@ -126,6 +135,12 @@ impl Ddl<'_> {
             generated = Some(columns.len());
             columns.push(NewColumn::hidden_key());
             indexes.push((0, NewIndex { name: String::new(), is_unique: true, fields: vec![columns.len() - 1] }));
+        }
+        for at in (0..columns.len()).filter(|at| generated != Some(*at)) {
+            if columns[at].identity.is_some() {
+                let column = columns[at].name.clone();
+                columns[at].default = Some(self.put_serial(name, &column, &said[at], create.temporary)?);
+            }
         }
         if columns.iter().all(|column| column.is_hidden) {
             return Err(Error::new(Condition::InvalidTable, "a table has at least one column"));
@@ -158,7 +173,10 @@ impl Ddl<'_> {
         }
         if let Some(field) = generated {
             let sequence = self.full_name(&format!("{name}_{}_seq", columns[field].name), create.temporary);
-            self.put_sequence(space_id, &sequence, field, 1)?;
+            match said.get(field).is_some_and(|said| !said.is_empty()) {
+                true => self.put_linked(space_id, &sequence, field, &said[field])?,
+                false => self.put_sequence(space_id, &sequence, field, 1)?,
+            }
         }
         let checks = &table.space.def().checks;
         if has("constraints") && checks.iter().any(|check| check.field.is_none()) {

@@ -4,8 +4,8 @@ use super::Ddl;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::{Column, Table};
-use database::{Operation, SEQUENCE_ID, SPACE_SEQUENCE_ID};
-use sqlparser::ast::{self, AlterTableOperation, SqlOption};
+use database::{Operation, SEQUENCE_ID, SPACE_SEQUENCE_ID, SequenceDef};
+use sqlparser::ast::{self, AlterTableOperation, SequenceOptions, SqlOption};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tuple::msgpack;
 
@@ -132,30 +132,50 @@ impl Ddl<'_> {
 
     /// A sequence. Returns its number.
     pub(super) fn put_sequence_row(&self, name: &str, start: u64, is_temporary: bool) -> Result<u64> {
-        let id = u64::from(match is_temporary {
+        let least = if self.dialect == Dialect::Tarantool { 0 } else { 1 };
+        let start = i64::try_from(start).unwrap_or(i64::MAX);
+        let def = self.sequence_def(name, is_temporary);
+        self.put_definition(&SequenceDef { min: least, start, ..def }, true)
+    }
+
+    /// A sequence that counts from one.
+    pub(crate) fn sequence_def(&self, name: &str, is_temporary: bool) -> SequenceDef {
+        let id = match is_temporary {
             true => self.database.next_session_id(),
             false => self.database.next_sequence_id(),
-        });
+        };
+        let owner = self.context.user(&self.database.catalog);
+        let name = name.to_string();
+        SequenceDef { id, owner, name, step: 1, min: 1, max: i64::MAX, start: 1, cache: 0, is_cyclic: false }
+    }
+
+    /// Writes down what a sequence is. Returns its number.
+    pub(crate) fn put_definition(&self, def: &SequenceDef, is_new: bool) -> Result<u64> {
         let mut row = Vec::new();
         msgpack::encode_array(&mut row, 9);
-        msgpack::encode_uint(&mut row, id);
-        msgpack::encode_uint(&mut row, u64::from(self.context.user(&self.database.catalog)));
-        msgpack::encode_str(&mut row, name.as_bytes());
-        msgpack::encode_uint(&mut row, 1);
-        let least = if self.dialect == Dialect::Tarantool { 0 } else { 1 };
-        msgpack::encode_uint(&mut row, least);
-        msgpack::encode_uint(&mut row, i64::MAX as u64);
-        msgpack::encode_uint(&mut row, start);
-        msgpack::encode_uint(&mut row, 0);
-        msgpack::encode_bool(&mut row, false);
-        self.execute(SEQUENCE_ID, Operation::Insert { tuple: &row })?;
-        Ok(id)
+        msgpack::encode_uint(&mut row, u64::from(def.id));
+        msgpack::encode_uint(&mut row, u64::from(def.owner));
+        msgpack::encode_str(&mut row, def.name.as_bytes());
+        for value in [def.step, def.min, def.max, def.start, def.cache] {
+            msgpack::encode_int(&mut row, value);
+        }
+        msgpack::encode_bool(&mut row, def.is_cyclic);
+        self.execute(
+            SEQUENCE_ID,
+            if is_new { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } },
+        )?;
+        Ok(u64::from(def.id))
     }
 
     /// A sequence that fills a column of the primary key, made and dropped together with the table.
     pub(crate) fn put_sequence(&self, space_id: u64, name: &str, field: usize, start: u64) -> Result<()> {
         let name = &self.free_sequence_name(name);
         let id = self.put_sequence_row(name, start, space_id >= u64::from(database::SESSION_ID_MIN))?;
+        self.link_sequence(space_id, id, field)
+    }
+
+    /// A sequence fills a column of the primary key.
+    pub(super) fn link_sequence(&self, space_id: u64, id: u64, field: usize) -> Result<()> {
         let mut link = Vec::new();
         msgpack::encode_array(&mut link, 5);
         msgpack::encode_uint(&mut link, space_id);
@@ -200,63 +220,37 @@ impl Ddl<'_> {
             }
             self.check_unnamed(&name)?;
         }
-        let mut restart = None;
-        for option in options {
-            let SqlOption::KeyValue { key, value } = option else { continue };
+        let said = options.iter().filter_map(|option| {
+            let SqlOption::KeyValue { key, value } = option else { return None };
             let text = value.to_string().replace(' ', "");
-            let number = || {
-                let what = || Error::new(Condition::InvalidArgument, format!("'{text}' is no number of a sequence"));
-                text.parse::<i64>().map_err(|_| what())
-            };
-            let is_none = text.eq_ignore_ascii_case("null");
-            match key.to_string().as_str() {
-                "increment" => new.step = number()?,
-                "minvalue" if is_none => new.min = if new.step > 0 { 1 } else { i64::MIN },
-                "minvalue" => new.min = number()?,
-                "maxvalue" if is_none => new.max = if new.step > 0 { i64::MAX } else { -1 },
-                "maxvalue" => new.max = number()?,
-                "start" => new.start = number()?,
-                "restart" if is_none => restart = Some(None),
-                "restart" => restart = Some(Some(number()?)),
-                "cycle" => new.is_cyclic = text.eq_ignore_ascii_case("true"),
-                _ => {}
-            }
+            Some((
+                key.to_string(),
+                Some(text.trim_matches('\'').to_string()).filter(|text| !text.eq_ignore_ascii_case("null")),
+            ))
+        });
+        let said: Vec<Said> = said.collect();
+        self.put_changed(new, &said)?;
+        Ok(Some(0))
+    }
+
+    /// A sequence is what it was but for what is said, and counts on from where that says. Errors: numbers that do not fit each other.
+    pub(super) fn put_changed(&self, mut def: SequenceDef, said: &[Said]) -> Result<()> {
+        let restart = change(&mut def, said, false)?;
+        // The number before it is kept, and one that is too small means the first one.
+        let is_before = |next: i64| match def.step > 0 {
+            true => next > def.min && next.saturating_sub(def.step) < def.min,
+            false => next < def.max && next.saturating_sub(def.step) > def.max,
+        };
+        if restart.is_some_and(|next| next != def.start && is_before(next)) {
+            return Err(Error::unsupported("RESTART WITH a number that is nearer to the first one than a step"));
         }
-        let refuse = |what: String| Err(Error::new(Condition::InvalidArgument, what));
-        if new.step == 0 {
-            return refuse("INCREMENT must not be zero".to_string());
-        }
-        if new.min >= new.max {
-            return refuse(format!("MINVALUE ({}) must be less than MAXVALUE ({})", new.min, new.max));
-        }
-        let restart = restart.map(|number| number.unwrap_or(new.start));
-        for (what, value) in [("START", Some(new.start)), ("RESTART", restart)] {
-            match value {
-                Some(value) if value < new.min => {
-                    return refuse(format!("{what} value ({value}) cannot be less than MINVALUE ({})", new.min));
-                }
-                Some(value) if value > new.max => {
-                    return refuse(format!("{what} value ({value}) cannot be greater than MAXVALUE ({})", new.max));
-                }
-                _ => {}
-            }
-        }
-        let mut row = Vec::new();
-        msgpack::encode_array(&mut row, 9);
-        msgpack::encode_uint(&mut row, u64::from(new.id));
-        msgpack::encode_uint(&mut row, u64::from(new.owner));
-        msgpack::encode_str(&mut row, new.name.as_bytes());
-        for value in [new.step, new.min, new.max, new.start, new.cache] {
-            msgpack::encode_int(&mut row, value);
-        }
-        msgpack::encode_bool(&mut row, new.is_cyclic);
-        self.execute(SEQUENCE_ID, Operation::Replace { tuple: &row })?;
+        self.put_definition(&def, false)?;
         match restart {
             None => {}
-            Some(next) if next == new.start => self.database.sequence_reset(self.context, new.id)?,
-            Some(next) => self.database.sequence_set(self.context, new.id, next.saturating_sub(new.step))?,
+            Some(next) if next == def.start => self.database.sequence_reset(self.context, def.id)?,
+            Some(next) => self.database.sequence_set(self.context, def.id, next.saturating_sub(def.step))?,
         }
-        Ok(Some(0))
+        Ok(())
     }
 
     /// Errors: the default of a column names the sequence, as text that would mean nothing then.
@@ -272,4 +266,113 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// An option of a sequence, and its value; None: there is none (NO MAXVALUE, RESTART).
+pub(crate) type Said = (String, Option<String>);
+
+/// What CREATE SEQUENCE says.
+pub(crate) fn said_of(options: &[SequenceOptions]) -> Vec<Said> {
+    let text = |expr: &ast::Expr| Some(expr.to_string().replace(' ', ""));
+    let said = options.iter().filter_map(|option| {
+        Some(match option {
+            SequenceOptions::DataType(ty) => ("as", Some(ty.to_string().to_lowercase())),
+            SequenceOptions::IncrementBy(by, _) => ("increment", text(by)),
+            SequenceOptions::MinValue(value) => ("minvalue", value.as_ref().and_then(text)),
+            SequenceOptions::MaxValue(value) => ("maxvalue", value.as_ref().and_then(text)),
+            SequenceOptions::StartWith(value, _) => ("start", text(value)),
+            SequenceOptions::Cycle(is_no) => ("cycle", Some((!is_no).to_string())),
+            SequenceOptions::Cache(_) | SequenceOptions::OwnedBy(_) => return None,
+        })
+    });
+    said.map(|(name, value)| (name.to_string(), value)).collect()
+}
+
+/// What makes a sequence like another one.
+pub(super) fn said_again(def: &SequenceDef) -> Vec<Said> {
+    let numbers = [("increment", def.step), ("minvalue", def.min), ("maxvalue", def.max), ("start", def.start)];
+    let mut said: Vec<Said> = numbers.iter().map(|(name, value)| (name.to_string(), Some(value.to_string()))).collect();
+    said.push(("cycle".to_string(), Some(def.is_cyclic.to_string())));
+    said
+}
+
+/// The least and the greatest number of a sequence that is of a type.
+pub(crate) fn range_of(ty: &str) -> Option<(i64, i64)> {
+    match ty {
+        "smallint" | "int2" => Some((i64::from(i16::MIN), i64::from(i16::MAX))),
+        "integer" | "int" | "int4" => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+        "bigint" | "int8" => Some((i64::MIN, i64::MAX)),
+        _ => None,
+    }
+}
+
+/// Changes a sequence as is said. Returns the number that is to come next, if that is said. Errors: numbers that do not fit each other.
+pub(crate) fn change(def: &mut SequenceDef, said: &[Said], is_new: bool) -> Result<Option<i64>> {
+    let value_of = |wanted: &str| said.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value.as_deref());
+    let refuse = |what: String| Err(Error::new(Condition::InvalidArgument, what));
+    let number = |text: &str| {
+        let refused = || Error::new(Condition::InvalidArgument, format!("'{text}' is no number of a sequence"));
+        text.parse::<i64>().map_err(|_| refused())
+    };
+    let (mut least, mut most) = (i64::MIN, i64::MAX);
+    if let Some(Some(ty)) = value_of("as") {
+        let Some(range) = range_of(ty) else {
+            return refuse("sequence type must be smallint, integer, or bigint".to_string());
+        };
+        (least, most) = range;
+    }
+    if let Some(Some(by)) = value_of("increment") {
+        def.step = number(by)?;
+    }
+    if def.step == 0 {
+        return refuse("INCREMENT must not be zero".to_string());
+    }
+    let rises = def.step > 0;
+    // What is not said of a new one follows from its direction and its type; of one that is there it stays, but within the type.
+    let (lowest, highest) = if rises { (1, most) } else { (least, -1) };
+    match value_of("minvalue") {
+        Some(Some(value)) => def.min = number(value)?,
+        Some(None) => def.min = lowest,
+        None if is_new => def.min = lowest,
+        None => def.min = def.min.max(least),
+    }
+    match value_of("maxvalue") {
+        Some(Some(value)) => def.max = number(value)?,
+        Some(None) => def.max = highest,
+        None if is_new => def.max = highest,
+        None => def.max = def.max.min(most),
+    }
+    if let Some(cycles) = value_of("cycle") {
+        def.is_cyclic = cycles == Some("true");
+    }
+    for (what, value) in [("MINVALUE", def.min), ("MAXVALUE", def.max)] {
+        if !(least..=most).contains(&value) {
+            return refuse(format!("{what} ({value}) is out of range for the sequence data type"));
+        }
+    }
+    if def.min >= def.max {
+        return refuse(format!("MINVALUE ({}) must be less than MAXVALUE ({})", def.min, def.max));
+    }
+    match value_of("start").flatten() {
+        Some(start) => def.start = number(start)?,
+        None if is_new => def.start = if rises { def.min } else { def.max },
+        None => {}
+    }
+    let restart = match value_of("restart") {
+        None => None,
+        Some(None) => Some(def.start),
+        Some(Some(value)) => Some(number(value)?),
+    };
+    for (what, value) in [("START", Some(def.start)), ("RESTART", restart)] {
+        match value {
+            Some(value) if value < def.min => {
+                return refuse(format!("{what} value ({value}) cannot be less than MINVALUE ({})", def.min));
+            }
+            Some(value) if value > def.max => {
+                return refuse(format!("{what} value ({value}) cannot be greater than MAXVALUE ({})", def.max));
+            }
+            _ => {}
+        }
+    }
+    Ok(restart)
 }

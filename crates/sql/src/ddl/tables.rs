@@ -60,6 +60,8 @@ impl Ddl<'_> {
         let mut columns = Vec::new();
         let mut indexes: Vec<NewIndex> = Vec::new();
         let mut generated = None;
+        // Columns that sequences fill, and what is said of those.
+        let mut serials = Vec::new();
         let mut primary: Option<NewIndex> = None;
         let mut declared = Declared::default();
         if self.dialect == Dialect::Mysql {
@@ -79,7 +81,9 @@ impl Ddl<'_> {
             if columns.iter().any(|known: &NewColumn| self.dialect.is_same(&known.name, &column.name)) {
                 return Err(self.column_is_there(&column.name));
             }
-            if keys.is_generated && generated.replace(number).is_some() {
+            if keys.is_generated && self.dialect == Dialect::Postgres {
+                serials.push((number, keys.sequence));
+            } else if keys.is_generated && generated.replace(number).is_some() {
                 return Err(Error::new(Condition::InvalidTable, "there can be only one auto-increment column"));
             }
             if keys.is_primary {
@@ -97,15 +101,14 @@ impl Ddl<'_> {
         for constraint in &create.constraints {
             self.add_constraint(&name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
         }
-        let is_outside = |field: usize| primary.as_ref().is_none_or(|primary| !primary.fields.contains(&field));
-        if self.dialect == Dialect::Postgres
-            && let Some(field) = generated.take_if(|field| is_outside(*field))
-        {
-            // Only a part of the primary key is filled by the space itself.
-            let sequence = self.full_name(&format!("{name}_{}_seq", columns[field].name), create.temporary);
-            let sequence = self.free_sequence_name(&sequence);
-            self.put_sequence_row(&sequence, 1, create.temporary)?;
-            columns[field].default = Some(format!("nextval('{}')", sequence.replace('\'', "''")));
+        let mut said = Vec::new();
+        for (field, options) in serials {
+            let is_key = primary.as_ref().is_some_and(|primary| primary.fields.contains(&field));
+            if is_key && generated.is_none() {
+                (generated, said) = (Some(field), options);
+                continue;
+            }
+            columns[field].default = Some(self.put_serial(&name, &columns[field].name, &options, create.temporary)?);
         }
         let primary = match primary {
             Some(primary) => primary,
@@ -151,8 +154,10 @@ impl Ddl<'_> {
                 Dialect::Postgres | Dialect::Mysql => format!("{name}_{}_seq", columns[field].name),
             };
             let sequence = self.full_name(&sequence, create.temporary);
-            let start = self.first_number(create);
-            self.put_sequence(space_id, &sequence, field, start)?;
+            match said.is_empty() {
+                true => self.put_sequence(space_id, &sequence, field, self.first_number(create))?,
+                false => self.put_linked(space_id, &sequence, field, &said)?,
+            }
         }
         if !declared.is_empty() {
             self.put_constraints(&*self.table_named(&name)?, &declared)?;
