@@ -103,7 +103,7 @@ impl Binder<'_> {
         for key in keys {
             let is_descending = key.options.sort == Some(ast::OrderBySort::Desc);
             let nulls_first = key.options.nulls_first.unwrap_or(is_descending != self.dialect.has_nulls_first());
-            let Bound { expr, collation, .. } = self.bind(scope, &key.expr)?;
+            let Bound { expr, collation, .. } = self.sorted_as_choice(self.bind(scope, &key.expr)?)?;
             order.push(OrderKey { expr, is_descending, nulls_first, collation });
         }
         Ok(order)
@@ -171,6 +171,9 @@ impl Binder<'_> {
                         }
                         Dialect::Postgres if first.base != Base::Unknown => return Err(missing(&arguments)),
                         Dialect::Tarantool => cast_at(&mut arguments, 0, Base::Number)?,
+                        Dialect::Mysql if let Some(number) = self.number_of_choice(&arguments[0])? => {
+                            arguments[0] = number;
+                        }
                         _ => cast_at(&mut arguments, 0, Base::Double)?,
                     }
                 }

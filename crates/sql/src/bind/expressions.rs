@@ -439,6 +439,22 @@ impl Binder<'_> {
             return Err(Error::unsupported(format!("'INTERVAL {}' with an expression", interval.value)));
         };
         if let Some(unit) = &interval.leading_field {
+        if to.is_number()
+            && let Some(number) = self.number_of_choice(&bound)?
+        {
+            return self.cast_to(number, to, strictness);
+        }
+        let bound = match self.cast_zoned(bound, to)? {
+            Ok(done) => return Ok(done),
+            Err(bound) => bound,
+        };
+        let bound = match bound.ty.base == Base::Time || to.base == Base::Time {
+            true if bound.ty.base != to.base => match self.cast_time(bound, to)? {
+                Ok(done) => return Ok(done),
+                Err(bound) => bound,
+            },
+            _ => bound,
+        };
             text = format!("{text} {unit}");
         }
         let value = crate::moments::parse_interval(&text)?;

@@ -8,6 +8,7 @@ mod aggregates;
 mod arrays;
 mod calls;
 mod check;
+mod choices;
 mod exact;
 mod expressions;
 mod from;

@@ -387,9 +387,10 @@ impl Binder<'_> {
         }
         let assigned = Assigned {
             column: column.name.clone(),
+        let is_choice = choices.is_some() && self.choices_of(&bound).is_some_and(|of| !of.is_set());
             to: column.ty,
             choices,
-            is_choice: false,
+            is_choice,
             refuses_null: false,
             is_lenient: self.is_lenient.get(),
             value: bound.expr,

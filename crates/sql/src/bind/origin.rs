@@ -95,6 +95,24 @@ impl Binder<'_> {
         }
     }
 
+    /// What is asked of the column of a table whose values a place has. None: it has others.
+    pub(super) fn column_of_slot<T>(
+        &self,
+        slot: Slot,
+        read: impl FnOnce(&crate::table::Column) -> Option<T>,
+    ) -> Option<T> {
+        let origins = self.origins.borrow();
+        let mut slot = slot;
+        for (of, to) in origins.copies.iter().rev() {
+            slot = if *to == slot { *of } else { slot };
+        }
+        let (used, field) = origins.uses.iter().find_map(|used| {
+            let field = used.table.slots.borrow().iter().position(|known| *known == Some(slot))?;
+            Some((used, field))
+        })?;
+        read(&used.table.table.columns[field])
+    }
+
     /// Where a column of a result comes from. None: it is computed, or a view's.
     pub(crate) fn origin_of(&self, output: &Output) -> Option<Rc<Origin>> {
         let origins = self.origins.borrow();

@@ -272,8 +272,8 @@ impl Binder<'_> {
         let mut order = Vec::with_capacity(keys.len());
         for key in keys {
             order.push(match self.output_number(&outputs, &key.expr)? {
-                Some(number) => columns[number].1.clone(),
-                None => self.bind(scope, &key.expr)?,
+                Some(number) => self.sorted_as_choice(columns[number].1.clone())?,
+                None => self.sorted_as_choice(self.bind(scope, &key.expr)?)?,
             });
         }
         Ok(order)

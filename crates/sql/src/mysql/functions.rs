@@ -572,6 +572,19 @@ functions! {
     "digits_of_moment" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.year * 100 + parts.month) * 100 + parts.day);
     "digits_of_clock" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| {
         let day = (parts.year * 100 + parts.month) * 100 + parts.day;
+    "number_of_choice" (2, MANY) INT, true, false => |_, a| {
+        let number_of = |word: &str| {
+            a[2..].iter().position(|known| matches!(known, Value::Text(known) if known.to_lowercase() == word.to_lowercase()))
+        };
+        let value = text(&a[0]);
+        Ok(match a[1] {
+            Value::Bool(true) => {
+                let bits = value.split(',').filter_map(number_of).fold(0u64, |bits, at| bits | 1u64.checked_shl(at as u32).unwrap_or(0));
+                Value::integer(i128::from(bits)).unwrap_or_default()
+            }
+            _ => Value::Int(number_of(&value).map_or(0, |at| at as i64 + 1)),
+        })
+    };
         day * 1_000_000 + parts.clock / 3600 * 10_000 + parts.clock / 60 % 60 * 100 + parts.clock % 60
     });
 
