@@ -45,7 +45,7 @@ impl Write {
         let heeds_zero = match &self.change {
             Change::Update { passes_over, .. } => !passes_over,
             Change::Insert { on_conflict, .. } => !on_conflict.is_lenient(run.dialect),
-            Change::Delete { .. } => false,
+            Change::Delete { .. } | Change::Merge { .. } => false,
         };
         let refuses_zero = heeds_zero && crate::mysql::assign::refuses_zero(run.session.as_deref());
         let before = std::mem::replace(&mut run.refuses_zero, refuses_zero);
@@ -59,6 +59,7 @@ impl Write {
         let is_by_rows = match &self.change {
             Change::Update { passes_over, .. } | Change::Delete { passes_over, .. } => *passes_over,
             Change::Insert { on_conflict, .. } => on_conflict.is_lenient(run.dialect),
+            Change::Merge { .. } => false,
         };
         if is_by_rows || !self.table.space.has_constraints() {
             return self.run_as_it_is(run, sink);
@@ -84,6 +85,7 @@ impl Write {
     fn run_as_it_is(&self, run: &mut Run<'_>, sink: &mut Sink<'_>) -> Result<Counts> {
         let mut counts = Counts::default();
         match &self.change {
+            Change::Merge { source, row, clauses } => self.merge(run, (source, *row, clauses), &mut counts, sink)?,
             Change::Insert { source, values, on_conflict, is_single } => {
                 let is_mysql = run.dialect == Dialect::Mysql;
                 let is_lenient = on_conflict.is_lenient(run.dialect);
@@ -246,7 +248,7 @@ impl Write {
         done.map_err(|error| Error::of_database(error, run.dialect))
     }
 
-    fn remove(&self, run: &Run<'_>, old: &[u8]) -> Result<()> {
+    pub(crate) fn remove(&self, run: &Run<'_>, old: &[u8]) -> Result<()> {
         let Some(key) = primary_key(&self.table.space, old) else { return Ok(()) };
         self.execute(run, Operation::Delete { index_id: IndexId::PRIMARY, key: &key }).map(drop)
     }
@@ -321,7 +323,7 @@ impl Write {
         error.about(table, Some(column), None)
     }
 
-    fn insert(
+    pub(crate) fn insert(
         &self,
         run: &mut Run<'_>,
         row: &[Value],
@@ -465,7 +467,7 @@ impl Write {
         Ok(())
     }
 
-    fn update_all(
+    pub(crate) fn update_all(
         &self,
         run: &mut Run<'_>,
         (sets, implied): (&[(usize, Expr)], usize),

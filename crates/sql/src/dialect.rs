@@ -473,6 +473,7 @@ impl Dialect {
         match self {
             Dialect::Postgres => {
                 respell(&mut tokens);
+                crate::respell::tables(&mut tokens);
                 crate::respell::signs(&mut tokens);
                 crate::respell::grouping_sets(&mut tokens);
             }

@@ -43,6 +43,7 @@ mod kept;
 mod load;
 mod measured;
 mod metadata;
+mod merge;
 mod moments;
 mod mysql;
 mod plan;

@@ -107,6 +107,31 @@ pub(crate) fn whole_spaces(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `TABLE t` of PostgreSQL, where a query may stand: all of its rows.
+pub(crate) fn tables(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.iter().any(|token| is_word(&token.token, "table")) {
+        return;
+    }
+    let seen = seen(tokens);
+    let begins = |place: usize| match place.checked_sub(1).map(|before| &tokens[seen[before]].token) {
+        None => true,
+        Some(token) => {
+            matches!(token, Token::SemiColon | Token::LParen)
+                || ["union", "except", "intersect", "all", "as", "explain"].iter().any(|word| is_word(token, word))
+        }
+    };
+    let is_name = |place: usize| seen.get(place).is_some_and(|at| matches!(tokens[*at].token, Token::Word(_)));
+    let found: Vec<usize> = (0..seen.len())
+        .filter(|place| is_word(&tokens[seen[*place]].token, "table") && begins(*place) && is_name(place + 1))
+        .map(|place| seen[place])
+        .collect();
+    for at in found.into_iter().rev() {
+        let span = tokens[at].span;
+        let spelled = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+        tokens.splice(at..=at, spelled.into_iter().map(|token| TokenWithSpan { token, span }));
+    }
+}
+
 /// INTERVAL of MySQL: `INTERVAL 1 DAY_HOUR`, and `INTERVAL(n, a, b)`, which is a function.
 pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
     if !tokens.iter().any(|token| is_word(&token.token, "interval")) {

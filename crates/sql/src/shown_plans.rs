@@ -3,7 +3,7 @@
 //! A plan says which tables there are, their indexes and how many rows are expected. It is made when a statement is prepared, may be kept and is then
 //! anybody's; so rights are looked at each time that it is shown.
 
-use crate::bind::{Change, OnConflict, Write};
+use crate::bind::{Change, MergeAction, OnConflict, Write};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{Plan, Scan};
@@ -63,6 +63,23 @@ impl Viewer<'_> {
                 for other in others {
                     self.check_change(&other.table.space, &[P::UPDATE])?;
                     exprs.extend(other.sets.iter().map(|(_, expr)| expr));
+                }
+            }
+            Change::Merge { clauses, .. } => {
+                for clause in clauses {
+                    exprs.extend(&clause.condition);
+                    match &clause.action {
+                        MergeAction::Nothing => {}
+                        MergeAction::Delete => self.check_change(&write.table.space, &[P::DELETE])?,
+                        MergeAction::Update { sets, .. } => {
+                            self.check_change(&write.table.space, &[P::UPDATE])?;
+                            exprs.extend(sets.iter().map(|(_, expr)| expr));
+                        }
+                        MergeAction::Insert(values) => {
+                            self.check_change(&write.table.space, &[P::INSERT])?;
+                            exprs.extend(values);
+                        }
+                    }
                 }
             }
             Change::Delete { others, .. } => {

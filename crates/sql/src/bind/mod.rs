@@ -17,6 +17,7 @@ mod identity;
 mod insert;
 mod joins;
 mod json;
+mod merge;
 mod moments;
 mod mysql;
 mod operators;
@@ -33,6 +34,7 @@ mod write;
 pub(crate) use calls::keeps_collation;
 pub use origin::{Origin, PartOf};
 pub(crate) use query::unnested;
+pub(crate) use merge::{MergeAction, MergeClause, Merged, refuse_twice};
 pub(crate) use select::is_column;
 pub(crate) use write::{Change, Changed, OnConflict, PASSES_OVER, Write};
 

@@ -56,7 +56,10 @@ impl Binder<'_> {
 
     /// `WITH ... INSERT`, and its like. None: the query is one.
     pub(crate) fn bind_with_write(&self, query: &ast::Query) -> Result<Option<super::Write>> {
-        let (SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement)) = &*query.body
+        let (SetExpr::Insert(statement)
+        | SetExpr::Update(statement)
+        | SetExpr::Delete(statement)
+        | SetExpr::Merge(statement)) = &*query.body
         else {
             return Ok(None);
         };

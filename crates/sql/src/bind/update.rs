@@ -245,7 +245,7 @@ impl Binder<'_> {
     }
 
     /// The table that a relation is. Errors: it is none.
-    fn table_of(&self, relation: &super::Relation) -> Result<Rc<TableUse>> {
+    pub(super) fn table_of(&self, relation: &super::Relation) -> Result<Rc<TableUse>> {
         match relation.columns.first().map(|column| &column.place) {
             Some(super::Place::Field(used, _)) => {
                 self.writable_table(&used.table)?;

@@ -63,6 +63,8 @@ pub(crate) enum Change {
         /// DELETE IGNORE: rows stay that others name.
         passes_over: bool,
     },
+    /// MERGE: the source gives pairs of rows, of which that of the table may be missing.
+    Merge { source: Plan, row: Slot, clauses: Vec<super::MergeClause> },
 }
 
 /// Rows of one more table of an UPDATE: as of [`Change::Update`].
@@ -240,12 +242,16 @@ impl Binder<'_> {
         }
     }
 }
+            ast::Statement::Merge(merge) if self.dialect == Dialect::Postgres => self.bind_merge(merge),
 
 impl Write {
     /// What gives the rows.
     pub(crate) fn source(&self) -> &Plan {
         match &self.change {
-            Change::Insert { source, .. } | Change::Update { source, .. } | Change::Delete { source, .. } => source,
+            Change::Insert { source, .. }
+            | Change::Update { source, .. }
+            | Change::Delete { source, .. }
+            | Change::Merge { source, .. } => source,
         }
     }
 
@@ -256,7 +262,7 @@ impl Write {
                 *is_single = false;
                 *source = around(std::mem::replace(source, Plan::Nothing));
             }
-            Change::Update { source, .. } | Change::Delete { source, .. } => {
+            Change::Update { source, .. } | Change::Delete { source, .. } | Change::Merge { source, .. } => {
                 *source = around(std::mem::replace(source, Plan::Nothing));
             }
         }
@@ -274,7 +280,9 @@ impl Write {
         }
         match &self.change {
             Change::Insert { is_single, on_conflict, .. } => *is_single && matches!(on_conflict, OnConflict::Refuse),
-            Change::Update { passes_over: true, .. } | Change::Delete { passes_over: true, .. } => false,
+            Change::Update { passes_over: true, .. }
+            | Change::Delete { passes_over: true, .. }
+            | Change::Merge { .. } => false,
             Change::Update { source, sets, .. } => {
                 let key = self.table.primary_key();
                 let keeps_key = !sets.iter().any(|(number, _)| key.iter().any(|(field, ..)| field == number));

@@ -190,6 +190,9 @@ impl Sql {
                     true => Work::Analyze(Box::new(inner.measured()?), form),
                     false => Work::Explain(Box::new(inner), form),
                 }
+            ast::Statement::Merge(merge) if dialect == Dialect::Postgres => {
+                Work::Write(Box::new(binder.bind_merge(&merge)?))
+            }
             }
             ast::Statement::Set(ast::Set::SingleAssignment {
                 scope: Some(ast::ContextModifier::Session),

@@ -291,6 +291,7 @@ impl Sql {
         };
         let slots: Vec<usize> = write.outputs().iter().map(|output| output.slot).collect();
         let change = |run: &mut Run<'_>, rows: &mut Vec<Vec<Value>>| {
+            crate::bind::Change::Merge { .. } => "MERGE",
             write.run(run, &mut |run| {
                 let row = run.row(&slots);
                 run.take_row(&row)?;
