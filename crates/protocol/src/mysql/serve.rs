@@ -301,8 +301,14 @@ impl Work<'_> {
         if let Some(hint) = &error.body().hint {
             message = format!("{message} ({hint})");
         }
-        if error.condition() == Condition::Deadlock {
-            message = "Deadlock found when trying to get lock; try restarting transaction".to_string();
+        match error.condition() {
+            Condition::Deadlock => {
+                message = "Deadlock found when trying to get lock; try restarting transaction".to_string();
+            }
+            Condition::LockTimeout => {
+                message = "Lock wait timeout exceeded; try restarting transaction".to_string();
+            }
+            _ => {}
         }
         let mut warnings = self.session.warnings.borrow_mut();
         if !self.has_begun {

@@ -107,7 +107,18 @@ pub(super) fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>>
         .map(|(_, sequence)| sequence)
         .collect();
     let all = view.database.catalog.sequences();
-    let shown = all.iter().map(|sequence| sequence.def());
+    // Those that the user may read, and those of tables that the user may read.
+    let tables = view.tables();
+    let mut filled: Vec<u32> = Vec::new();
+    for table in &tables {
+        let found = (0..table.columns.len()).filter_map(|at| super::sequence_of_column(view.database, table, at));
+        filled.extend(found.map(|sequence| sequence.def().id));
+    }
+    let may_read = |sequence: &&Rc<database::Sequence>| {
+        let read = database::Privileges::READ;
+        filled.contains(&sequence.def().id) || view.database.check_sequence(view.context, sequence, read).is_ok()
+    };
+    let shown = all.iter().filter(may_read).map(|sequence| sequence.def());
     shown.filter(|def| !hidden.contains(&def.id) && def.id < database::SESSION_ID_MIN).collect()
 }
 

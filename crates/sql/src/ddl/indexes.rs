@@ -108,12 +108,32 @@ impl Ddl<'_> {
         if is_taken {
             return Err(Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")));
         }
-        let row = encode_index(space_id, number, name, index, columns);
-        self.execute(INDEX_ID, Operation::Insert { tuple: &row })?;
+        let mut number = number;
+        loop {
+            let row = encode_index(space_id, number, name, index, columns);
+            let done = self.execute(INDEX_ID, Operation::Insert { tuple: &row });
+            // Another one was made meanwhile, and has this number.
+            match done.as_ref().err().and_then(|error| self.number_behind(space_id, number, error)) {
+                Some(next) => number = next,
+                None => {
+                    done?;
+                    break;
+                }
+            }
+        }
         match (self.dialect, u32::try_from(space_id)) {
             (Dialect::Mysql, Ok(space_id)) => self.drop_made(SpaceId(space_id), name),
             _ => Ok(()),
         }
+    }
+
+    /// The number for an index whose own one was taken while it was made. None: something else is wrong.
+    fn number_behind(&self, space_id: u64, number: u64, error: &Error) -> Option<u64> {
+        let space = self.database.catalog.space(SpaceId(u32::try_from(space_id).ok()?))?;
+        let is_taken = space.index_defs().iter().any(|index| u64::from(index.id.0) == number);
+        let is_found = error.condition() == Condition::UniqueViolation && number > 0 && is_taken;
+        let last = space.index_defs().iter().map(|index| u64::from(index.id.0)).max();
+        last.filter(|_| is_found && self.dialect != Dialect::Tarantool).map(|last| last + 1)
     }
 
     /// ALTER TABLE ADD of a constraint that is an index.
