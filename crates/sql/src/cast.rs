@@ -43,6 +43,7 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Bytes, value) => to_bytes(dialect, value, to)?,
         (Base::Uuid, value) => to_uuid(dialect, value, to)?,
         (Base::Date | Base::Timestamp | Base::TimestampTz, value) => to_moment(dialect, value, to)?,
+        (Base::Time, value) => to_time(dialect, value, to, strictness)?,
         (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(moments::parse_interval(&text)?)),
         (Base::Interval, value @ Value::Interval(_)) => value,
         (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
@@ -494,6 +495,46 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         }
         value => Err(mismatch(dialect, value, to)),
     }
+}
+
+fn to_time(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {
+    let nanos = match (&value, dialect) {
+        (Value::Datetime(moment), _) => {
+            let nanos = crate::clock::nanos_of(moment);
+            // One that is no span is a moment that nothing has told a type of.
+            if nanos.unsigned_abs() / crate::clock::SECOND as u64 <= crate::clock::LONGEST_SECONDS as u64 {
+                nanos
+            } else {
+                crate::clock::of_moment(moment)
+            }
+        }
+        (Value::Text(text), Dialect::Postgres) => crate::clock::parse(text)?,
+        (_, Dialect::Mysql) => {
+            let found = match &value {
+                Value::Text(text) => crate::clock::parse_in_mysql(text),
+                Value::Bytes(bytes) => crate::clock::parse_in_mysql(&String::from_utf8_lossy(bytes)),
+                Value::Bool(value) => Some(i64::from(*value) * crate::clock::SECOND),
+                value => crate::clock::of_number(value),
+            };
+            let refused = || {
+                let what = format!("Incorrect time value: '{}'", display(dialect, &value));
+                Error::new(Condition::InvalidDatetime, what)
+            };
+            match found {
+                None if strictness == Strictness::Explicit => return Ok(Value::Null),
+                None => return Err(refused()),
+                Some(nanos) => {
+                    let kept = crate::clock::clamped(nanos);
+                    if kept != nanos && strictness == Strictness::Assignment {
+                        return Err(refused());
+                    }
+                    kept
+                }
+            }
+        }
+        _ => return Err(mismatch(dialect, &value, to)),
+    };
+    Ok(crate::clock::value_of(crate::clock::rounded(nanos, to)))
 }
 
 /// The moment with as many digits of a second as its type has in MySQL.

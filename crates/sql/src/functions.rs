@@ -306,7 +306,7 @@ functions! {
     };
     "text_of" (2, 2) TEXT, true, false => |run, a| {
         let ty = Type::of_code(a[1].as_integer().and_then(|code| i64::try_from(code).ok()).unwrap_or(0));
-        let text = crate::text::display_as(run.dialect, &a[0], ty);
+        let text = crate::text::display_in(run.dialect, &a[0], ty, run.zone().as_ref());
         run.check_length(text.len())?;
         Ok(Value::text(text))
     };
@@ -334,10 +334,11 @@ functions! {
     "current_timestamp" (0, 1) MOMENT, true, false => |run, _| Ok(now(run));
     "statement_timestamp" (0, 0) MOMENT, true, false => |run, _| Ok(now(run));
     "current_date" (0, 0) Returns::Type(Base::Date), true, false => |run, _| Ok(match now(run) {
-        Value::Datetime(moment) => Value::Datetime(Rc::new(Datetime {
-            seconds: moment.seconds.div_euclid(86_400) * 86_400,
-            ..Datetime::default()
-        })),
+        Value::Datetime(moment) => {
+            let shown = run.zone().and_then(|zone| zone.clock(&moment)).unwrap_or(*moment);
+            let seconds = shown.seconds.div_euclid(86_400) * 86_400;
+            Value::Datetime(Rc::new(Datetime { seconds, ..Datetime::default() }))
+        }
         other => other,
     });
     "date_part" (2, 2) DOUBLE, true, false => |run, a| date_part(&text(run, &a[0]), &a[1]);
@@ -374,6 +375,10 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
     if dialect == Dialect::Mysql
         && let Some(own) = crate::mysql::functions::find(name)
     {
+        return Some(own);
+    }
+    let of_clocks = crate::time_functions::find(dialect, name).or_else(|| crate::zones::find(dialect, name));
+    if let Some(own) = of_clocks {
         return Some(own);
     }
     if dialect == Dialect::Postgres

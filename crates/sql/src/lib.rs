@@ -24,6 +24,7 @@ mod bind;
 mod cast;
 mod catalog;
 mod change;
+mod clock;
 mod comments;
 mod condition;
 mod constraint;
@@ -42,8 +43,8 @@ mod json;
 mod kept;
 mod load;
 mod measured;
-mod metadata;
 mod merge;
+mod metadata;
 mod moments;
 mod mysql;
 mod plan;
@@ -65,11 +66,13 @@ mod system_functions;
 mod table;
 mod temporary;
 mod text;
+mod time_functions;
 mod types;
 mod unique;
 mod value;
 mod views;
 mod window;
+mod zones;
 
 pub use advisory::LOCKS_MAX as ADVISORY_LOCKS_MAX;
 pub use alter::REWRITTEN_MAX;
@@ -89,10 +92,11 @@ pub use run::{MEMORY_MAX, ROUNDS_MAX};
 pub use session::Session;
 pub use statement::{CACHE_MAX, Column, Outcome, Parsed, Prepared, Sql};
 pub use temporary::{TEMPORARY_BYTES_MAX, TEMPORARY_TABLES_MAX};
-pub use text::display_as;
+pub use text::{display_as, display_in, offset};
 pub use types::{Base, Type};
 pub use value::Value;
 pub use views::DEPTH_MAX as VIEW_DEPTH_MAX;
+pub use zones::Zone;
 
 /// A column as a session is shown it: some have the name of its database in theirs.
 pub fn shown_column<'a>(column: &'a Column, database: &str) -> std::borrow::Cow<'a, Column> {
@@ -103,11 +107,6 @@ pub fn shown_column<'a>(column: &'a Column, database: &str) -> std::borrow::Cow<
             ..column.clone()
         }),
     }
-}
-
-/// True for the name of a zone of time.
-pub fn is_time_zone(name: &str) -> bool {
-    name.len() < 100 && postgres_functions::zone(name, true).is_ok()
 }
 
 /// Text as a value of a type. Errors: it is none.

@@ -112,12 +112,11 @@ pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
         is_any = true;
         if word.contains(':') {
             let is_negative = word.starts_with('-');
-            let (time, _) = split_offset(word.trim_start_matches(['-', '+'])).ok_or_else(refused)?;
+            let parts = clock_of_span(word.trim_start_matches(['-', '+'])).ok_or_else(refused)?;
             let sign = if is_negative { -1 } else { 1 };
-            interval.fields[4] += sign * i64::from(time.hour());
-            interval.fields[5] += sign * i64::from(time.minute());
-            interval.fields[6] += sign * i64::from(time.second());
-            interval.fields[7] += sign * i64::from(time.subsec_nanosecond());
+            for (field, part) in interval.fields[4..].iter_mut().zip(parts) {
+                *field += sign * part;
+            }
             continue;
         }
         let split = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
@@ -126,6 +125,20 @@ pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
         add_unit(&mut interval, number, unit).ok_or_else(refused)?;
     }
     if is_any { Ok(interval) } else { Err(refused()) }
+}
+
+/// Hours, minutes, seconds and nanoseconds of `hours:minutes:seconds`; of hours there may be more than a day has.
+fn clock_of_span(text: &str) -> Option<[i64; 4]> {
+    let mut parts = text.splitn(3, ':');
+    let number = |digits: &str| {
+        let is_one = !digits.is_empty() && digits.len() <= 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_one.then(|| digits.parse::<i64>().ok()).flatten()
+    };
+    let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);
+    let (whole, fraction) = parts.next().map_or(("0", ""), |seconds| seconds.split_once('.').unwrap_or((seconds, "")));
+    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+    let (seconds, nanoseconds) = (number(whole)?, number(&digits)?);
+    (minutes < 60 && seconds < 61 && hours < 1 << 31).then_some([hours, minutes, seconds, nanoseconds])
 }
 
 /// Adds so many of a unit to an interval. None: there is no such unit.

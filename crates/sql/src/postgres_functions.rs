@@ -142,7 +142,7 @@ pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
     }
     let known = match trimmed.to_ascii_uppercase().as_str() {
         "UTC" | "GMT" | "Z" | "ZULU" | "SYSTEM" => Some(jiff::tz::TimeZone::UTC),
-        _ => jiff::tz::TimeZone::get(trimmed).ok(),
+        _ => jiff::tz::TimeZone::get(trimmed).or_else(|_| jiff::tz::TimeZone::posix(trimmed)).ok(),
     };
     known.ok_or_else(|| refused(format!("time zone \"{name}\" not recognized")))
 }
@@ -508,7 +508,7 @@ crate::functions::alike! {
     "age" (1, 2) INTERVAL, true => |run, a| match a.get(1) {
         Some(earlier) => age(&*moment(&a[0])?, &*moment(earlier)?),
         None => {
-            let today = (run.now_ns.div_euclid(1_000_000_000) as i64).div_euclid(86_400) * 86_400;
+            let today = crate::time_functions::now(run).div_euclid(crate::clock::DAY) * 86_400;
             age(&Datetime { seconds: today, ..Datetime::default() }, &*moment(&a[0])?)
         }
     };

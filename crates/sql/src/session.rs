@@ -3,6 +3,7 @@
 use crate::control::Isolation;
 use crate::error::{Condition, Error, Result};
 use crate::value::Value;
+use crate::zones::Zone;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -112,6 +113,9 @@ pub struct Session {
     pub warnings: RefCell<Vec<(&'static str, u16, String)>>,
     /// `sql_mode` of MySQL's dialect has ANSI_QUOTES.
     quotes_names: Cell<bool>,
+    /// The zone that it reads and shows moments in, if that is not UTC; whether there is one.
+    zone: RefCell<Option<Zone>>,
+    is_zoned: Cell<bool>,
     /// Its temporary tables.
     pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
     /// Settings that are not as they are by themselves.
@@ -163,7 +167,28 @@ impl Session {
             Some(value) => self.changed.borrow_mut().insert(name.to_string(), value),
             None => self.changed.borrow_mut().remove(name),
         };
+        if name == "time_zone" {
+            self.find_zone();
+        }
         Ok(())
+    }
+
+    /// The zone that it reads and shows moments in. None: UTC.
+    pub fn zone(&self) -> Option<Zone> {
+        if self.is_zoned.get() { self.zone.borrow().clone() } else { None }
+    }
+
+    /// True if that is not UTC.
+    pub(crate) fn is_zoned(&self) -> bool {
+        self.is_zoned.get()
+    }
+
+    /// The setting of the zone may have changed.
+    fn find_zone(&self) {
+        let setting = self.changed_to(if self.is_mysql { "time_zone" } else { "timezone" });
+        let zone = setting.and_then(|setting| Zone::of_setting(&setting, self.is_mysql));
+        self.is_zoned.set(zone.is_some());
+        *self.zone.borrow_mut() = zone;
     }
 
     /// A statement of MySQL's dialect in the words that it has for all sessions: what `sql_mode` of this one says of quotes is done.
@@ -195,6 +220,7 @@ impl Session {
     /// Everything is as it was when the session began.
     pub fn reset(&self) {
         self.changed.borrow_mut().clear();
+        self.find_zone();
         self.quotes_names.set(false);
         self.before.borrow_mut().clear();
         self.user_variables.borrow_mut().clear();
@@ -238,6 +264,7 @@ impl Session {
         let name = name.to_lowercase();
         if name == "all" && value.is_none() {
             self.changed.borrow_mut().clear();
+            self.find_zone();
             return Ok(());
         }
         let known = find(&name);
@@ -257,10 +284,15 @@ impl Session {
         if is_local {
             self.before.borrow_mut().push((name.clone(), changed.get(&name).cloned()));
         }
+        let is_zone = name == "timezone";
         match value {
             Some(value) => changed.insert(name, value),
             None => changed.remove(&name),
         };
+        drop(changed);
+        if is_zone {
+            self.find_zone();
+        }
         Ok(())
     }
 
@@ -277,6 +309,8 @@ impl Session {
                 None => changed.remove(&name),
             };
         }
+        drop(changed);
+        self.find_zone();
     }
 
     /// How far its transactions are kept apart where nothing is said.
@@ -351,12 +385,7 @@ fn checked(name: &str, value: &str) -> Result<String> {
             "sqlascii" => "SQL_ASCII".to_string(),
             _ => return Err(wrong().hint("The only encoding is UTF8.")),
         },
-        // Some clients say the distance from UTC: `INTERVAL '+00:00' HOUR TO MINUTE`.
-        "timezone" => match value.to_ascii_lowercase().split('\'').nth(1).unwrap_or(&value.to_ascii_lowercase()) {
-            "utc" | "gmt" | "etc/utc" | "zulu" | "0" | "universal" | "etc/gmt" | "+00" | "+00:00" | "00:00"
-            | "-00:00" => value.to_string(),
-            _ => return Err(wrong().hint("Moments are shown in UTC; clients convert them.")),
-        },
+        "timezone" => crate::zones::checked_setting(value).ok_or_else(wrong)?,
         "standard_conforming_strings" if !is_true(value) => return Err(wrong()),
         "default_transaction_isolation" | "transaction_isolation" => match value.to_lowercase().as_str() {
             level @ ("serializable" | "repeatable read" | "read committed" | "read uncommitted") => level.to_string(),
@@ -405,7 +434,7 @@ mod tests {
             ("nothing", "1"),
             ("server_version", "16"),
             ("client_encoding", "latin1"),
-            ("timezone", "Europe/Berlin"),
+            ("timezone", "Europe/Nowhere"),
             ("statement_timeout", "soon"),
             ("default_transaction_isolation", "chaos"),
             ("standard_conforming_strings", "off"),

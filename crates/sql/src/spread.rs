@@ -237,14 +237,15 @@ pub(crate) fn sum_of(a: &Interval, b: &Interval) -> Result<Value> {
 pub(crate) fn part_of(interval: &Interval, count: i64) -> Value {
     let count = i128::from(count.max(1));
     let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields.map(i128::from);
-    let months = years * 12 + months;
-    let days = (weeks * 7 + days) * count + months % count * 30;
+    let (months, days) = (years * 12 + months, weeks * 7 + days);
+    // Thirty days of each month that is left.
+    let of_months = months % count * 30;
     let clock = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + nanoseconds;
-    let clock = clock + days % (count * count) * 86_400_000_000_000 / count;
+    let clock = clock + (days % count + of_months % count) * 86_400_000_000_000;
     let mut part = interval_of(clock / count);
     let field = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
-    let (days_left, months) = (days / (count * count), months / count);
-    part.fields[3] = part.fields[3].saturating_add(field(days_left));
+    let months = months / count;
+    part.fields[3] = part.fields[3].saturating_add(field(days / count + of_months / count));
     part.fields[0] = field(months / 12);
     part.fields[1] = field(months % 12);
     Value::Interval(Rc::new(part))

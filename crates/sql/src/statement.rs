@@ -72,6 +72,8 @@ pub struct Prepared {
     dialect: Dialect,
     text: String,
     schema_version: u64,
+    /// It is for sessions whose zone is not UTC.
+    is_zoned: bool,
     work: Work,
     columns: Vec<Column>,
     /// Types of parameters that the client has given.
@@ -278,6 +280,12 @@ impl Sql {
     /// That of a session of the database.
     pub fn session(&self, id: u64) -> Option<Rc<Session>> {
         self.sessions.borrow().get(&id).cloned()
+    }
+
+    /// That of a number, of PostgreSQL's clients.
+    pub fn session_of_number(&self, number: u32) -> Option<Rc<Session>> {
+        let sessions = self.sessions.borrow();
+        sessions.values().find(|session| session.number == number && !session.is_mysql).cloned()
     }
 
     /// All of them.

@@ -4,7 +4,7 @@ use crate::ddl::Identity;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::selectivity::Alike;
-use crate::types::Type;
+use crate::types::{Base, Type};
 use database::{Database, SPACE_ID, Space};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -94,7 +94,11 @@ impl Table {
                 let declared = declared.get(number);
                 Column {
                     name: field.name.clone(),
-                    ty: declared.and_then(|column| column.ty).unwrap_or_else(|| Type::of_field(field.field_type)),
+                    ty: declared
+                        .and_then(|column| column.ty)
+                        // What was text before it was a type of its own is text.
+                        .filter(|ty| ty.base != Base::Time || field.field_type.name() == "datetime")
+                        .unwrap_or_else(|| Type::of_field(field.field_type)),
                     is_nullable: field.is_nullable,
                     default: declared.and_then(|column| column.default.clone()),
                     declared: declared.and_then(|column| column.shown.clone()),

@@ -93,6 +93,11 @@ impl Sql {
         done
     }
 
+    /// True if the zone of the session that speaks is not UTC.
+    pub(crate) fn is_zoned(&self) -> bool {
+        self.sessions.borrow().get(&self.speaking.get()).is_some_and(|session| session.is_zoned())
+    }
+
     /// True if the session that speaks has temporary tables.
     pub(crate) fn has_own_tables(&self) -> bool {
         let session = self.sessions.borrow().get(&self.speaking.get()).cloned();

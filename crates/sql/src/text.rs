@@ -4,15 +4,27 @@ use crate::cast::display;
 use crate::dialect::Dialect;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::zones::Zone;
 use std::fmt::Write;
 use tuple::datetime::{Datetime, Interval, date_of};
 
-/// The value of a type as text.
+/// The value of a type as text, moments in UTC.
 pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
+    display_in(dialect, value, ty, None)
+}
+
+/// The value of a type as text, moments as PostgreSQL shows them in a zone. None: in UTC.
+pub fn display_in(dialect: Dialect, value: &Value, ty: Type, zone: Option<&Zone>) -> String {
     if let (Dialect::Mysql, Value::Datetime(_), Base::Date) = (dialect, value, ty.base) {
         let mut text = display(dialect, value);
         text.truncate(text.find(' ').unwrap_or(text.len()));
         return text;
+    }
+    if let (Value::Datetime(moment), Base::Time) = (value, ty.base) {
+        return match dialect {
+            Dialect::Mysql => crate::clock::display_in_mysql(moment, ty),
+            _ => crate::clock::display(moment),
+        };
     }
     match (value, ty.double_digits()) {
         (Value::Double(double), Some(digits)) if double.is_finite() => {
@@ -26,14 +38,14 @@ pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
     }
     let mut out = String::new();
     match value {
-        Value::Datetime(moment) => put_moment(&mut out, moment, ty),
+        Value::Datetime(moment) => put_moment(&mut out, moment, ty, zone),
         Value::Interval(interval) => put_interval(&mut out, interval),
         Value::Document(_) if ty.is_vector() => {
             let all: Vec<String> =
                 crate::array::elements(value).iter().map(|element| display(dialect, element)).collect();
             out.push_str(&all.join(" "));
         }
-        Value::Document(_) if ty.base == Base::Array => put_array(&mut out, value, ty),
+        Value::Document(_) if ty.base == Base::Array => put_array(&mut out, value, ty, zone),
         Value::Decimal(_) if ty.base == Base::Decimal && ty.length > 0 => {
             out.push_str(&display(dialect, value));
             let behind = out.split_once('.').map_or(0, |(_, digits)| digits.len());
@@ -48,7 +60,9 @@ pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
 }
 
 /// `2026-01-31 12:00:00.5`.
-fn put_moment(out: &mut String, moment: &Datetime, ty: Type) {
+fn put_moment(out: &mut String, moment: &Datetime, ty: Type, zone: Option<&Zone>) {
+    let ahead = zone.filter(|_| ty.base == Base::TimestampTz).map_or(0, |zone| zone.ahead(moment));
+    let moment = Datetime { seconds: moment.seconds.saturating_add(ahead), ..*moment };
     let (days, seconds) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));
     let (year, month, day) = date_of(days);
     let (shown, is_before) = if year > 0 { (year, false) } else { (1 - year, true) };
@@ -57,12 +71,25 @@ fn put_moment(out: &mut String, moment: &Datetime, ty: Type) {
         let _ = write!(out, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         put_fraction(out, i64::from(moment.nanoseconds) / 1000);
         if ty.base == Base::TimestampTz {
-            out.push_str("+00");
+            out.push_str(&offset(ahead));
         }
     }
     if is_before {
         out.push_str(" BC");
     }
+}
+
+/// How far a zone is ahead of UTC, as it stands behind a moment.
+pub fn offset(ahead: i64) -> String {
+    let (sign, seconds) = if ahead < 0 { ('-', -ahead) } else { ('+', ahead) };
+    let mut out = format!("{sign}{:02}", seconds / 3600);
+    if seconds % 3600 != 0 {
+        let _ = write!(out, ":{:02}", seconds / 60 % 60);
+    }
+    if seconds % 60 != 0 {
+        let _ = write!(out, ":{:02}", seconds % 60);
+    }
+    out
 }
 
 fn put_fraction(out: &mut String, micros: i64) {
@@ -109,19 +136,21 @@ fn put_interval(out: &mut String, interval: &Interval) {
 }
 
 /// `{1,2,"a b",NULL}`.
-fn put_array(out: &mut String, array: &Value, ty: Type) {
+fn put_array(out: &mut String, array: &Value, ty: Type, zone: Option<&Zone>) {
     out.push('{');
     for (number, element) in crate::array::elements(array).iter().enumerate() {
         out.push_str(if number > 0 { "," } else { "" });
         match element {
             Value::Null => out.push_str("NULL"),
-            Value::Document(bytes) if bytes.first().is_some_and(|byte| is_array(*byte)) => put_array(out, element, ty),
+            Value::Document(bytes) if bytes.first().is_some_and(|byte| is_array(*byte)) => {
+                put_array(out, element, ty, zone)
+            }
             Value::Bool(value) => out.push(if *value { 't' } else { 'f' }),
             Value::Int(_) | Value::Uint(_) | Value::Double(_) => {
                 out.push_str(&display_as(Dialect::Postgres, element, ty.element()));
             }
             element => {
-                let text = display_as(Dialect::Postgres, element, ty.element());
+                let text = display_in(Dialect::Postgres, element, ty.element(), zone);
                 let is_plain = !text.is_empty()
                     && !text.eq_ignore_ascii_case("null")
                     && !text.contains([',', '{', '}', '"', '\\', ' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);

@@ -54,6 +54,8 @@ pub enum Base {
     TimestampTz,
     /// A span of time.
     Interval,
+    /// What a clock shows; in MySQL's dialect a span of hours, too.
+    Time,
     /// A document.
     Json,
     /// A value of any type that can be compared: Tarantool's `scalar`.
@@ -67,7 +69,7 @@ pub enum Base {
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 26] = [
+const BASES: [Base; 27] = [
     Base::Unknown,
     Base::Bool,
     Base::Int1,
@@ -89,6 +91,7 @@ const BASES: [Base; 26] = [
     Base::Timestamp,
     Base::TimestampTz,
     Base::Interval,
+    Base::Time,
     Base::Json,
     Base::Scalar,
     Base::Array,
@@ -297,7 +300,7 @@ impl Type {
             Base::Text | Base::Json => "string",
             Base::Bytes => "varbinary",
             Base::Uuid => "uuid",
-            Base::Date | Base::Timestamp | Base::TimestampTz => "datetime",
+            Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time => "datetime",
             Base::Interval => "interval",
             Base::Scalar => "scalar",
             Base::Array => "array",
@@ -367,6 +370,12 @@ impl Type {
             D::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => Type::of(Base::TimestampTz),
             D::Timestamp(..) => Type::of(Base::Timestamp),
             D::Interval { .. } => Type::of(Base::Interval),
+            D::Time(digits, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone)
+                if dialect == Dialect::Postgres =>
+            {
+                let digits = digits.map(|digits| u32::try_from(digits.min(6)).unwrap_or(6));
+                digits.map_or(Type::of(Base::Time), crate::clock::type_of)
+            }
             D::JSON if dialect == Dialect::Postgres => Type::json(false),
             D::JSON | D::JSONB => Type::json(true),
             D::Array(
@@ -407,7 +416,10 @@ impl Type {
             D::Datetime(digits) | D::Timestamp(digits, _) => moment(digits),
             D::Float(info) => float(info),
             D::Float4 => Type::FLOAT,
-            D::Time(..) | D::Enum(..) | D::Set(..) => Type::TEXT,
+            D::Time(digits, _) => {
+                crate::clock::type_of(digits.map_or(0, |digits| u32::try_from(digits.min(6)).unwrap_or(0)))
+            }
+            D::Enum(..) | D::Set(..) => Type::TEXT,
             D::Bit(bits) | D::BitVarying(bits) => {
                 let length = bits.map_or(1, |bits| u32::try_from(bits.clamp(1, 64)).unwrap_or(64));
                 Type { length, ..Type::of(Base::Uint8) }
@@ -418,7 +430,7 @@ impl Type {
             D::Custom(name, _) => match name.to_string().to_ascii_lowercase().as_str() {
                 "year" => Type::of(Base::Int2),
                 "serial" => Type::of(Base::Uint8),
-                "time" => Type::TEXT,
+                "time" => crate::clock::type_of(0),
                 _ => return None,
             },
             other => {
@@ -462,6 +474,7 @@ impl Type {
             "date" => Base::Date,
             "timestamp" => Base::Timestamp,
             "interval" => Base::Interval,
+            "time" if dialect == Dialect::Postgres => Base::Time,
             "numeric" => Base::Decimal,
             "uuid" => Base::Uuid,
             "json" if dialect == Dialect::Postgres => return Some(Type::json(false)),
@@ -499,6 +512,7 @@ impl Type {
                 Base::Timestamp => "timestamp without time zone",
                 Base::TimestampTz => "timestamp with time zone",
                 Base::Interval => "interval",
+                Base::Time => "time without time zone",
                 Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
                 Base::Array => "anyarray",
                 Base::Json if self.is_plain_json() => "json",
@@ -516,7 +530,14 @@ impl Type {
             return Some(if element.base == Any { Type::of(Base::Array) } else { Type::array_of(element) });
         }
         if self.base == other.base {
-            return Some(if self == other { self } else { Type::of(self.base) });
+            return Some(match self.base {
+                _ if self == other => self,
+                // With the digits of the one that has more.
+                Base::Time if self.length > 0 && other.length > 0 => {
+                    Type { length: self.length.max(other.length), ..self }
+                }
+                base => Type::of(base),
+            });
         }
         Some(match (self.base, other.base) {
             (Unknown, _) => other,

@@ -66,6 +66,10 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
             let digits = if ty.length == 0 { 6 } else { ty.length - 1 };
             (kinds::DATETIME, BINARY, 19 + if digits > 0 { digits + 1 } else { 0 }, digits as u8)
         }
+        Base::Time => {
+            let digits = if ty.length == 0 { 6 } else { ty.length - 1 };
+            (kinds::TIME, BINARY, 10 + if digits > 0 { digits + 1 } else { 0 }, digits as u8)
+        }
         Base::Json | Base::Array | Base::Map => (kinds::JSON, BINARY, u32::MAX, 0),
         Base::Bytes => (kinds::BLOB, BINARY, u32::MAX, 0),
         Base::Unknown => (kinds::NULL, BINARY, 0, 0),
@@ -158,6 +162,9 @@ fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
             let _ = write!(out, "{value}");
         }
         Value::Decimal(value) => put_decimal(out, value, ty),
+        Value::Datetime(_) if ty.base == Base::Time => {
+            out.extend_from_slice(sql::display_as(Dialect::Mysql, value, ty).as_bytes());
+        }
         Value::Datetime(moment) => put_moment(out, moment, ty),
         other => out.extend_from_slice(sql::display_as(Dialect::Mysql, other, ty).as_bytes()),
     }
@@ -267,6 +274,12 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
                 out.extend_from_slice(&micros.to_le_bytes());
             }
         }
+        kinds::TIME => {
+            let Value::Datetime(span) = value else {
+                return Err(Error::new(Condition::TypeMismatch, "a time is wanted"));
+            };
+            put_time(out, span);
+        }
         kinds::NULL => {}
         _ => {
             let mut text = Vec::new();
@@ -275,6 +288,28 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// A span: its sign, days, hours, minutes, seconds and microseconds; nothing of what is zero.
+fn put_time(out: &mut Vec<u8>, span: &Datetime) {
+    let micros = span.seconds.saturating_mul(1_000_000).saturating_add(i64::from(span.nanoseconds) / 1000);
+    let (is_negative, seconds, micros) =
+        (micros < 0, micros.unsigned_abs() / 1_000_000, (micros.unsigned_abs() % 1_000_000) as u32);
+    let length = match (seconds, micros) {
+        (0, 0) => 0,
+        (_, 0) => 8,
+        _ => 12,
+    };
+    out.push(length);
+    if length >= 8 {
+        out.push(u8::from(is_negative));
+        out.extend_from_slice(&((seconds / 86_400) as u32).to_le_bytes());
+        let seconds = seconds % 86_400;
+        out.extend_from_slice(&[(seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
+    }
+    if length >= 12 {
+        out.extend_from_slice(&micros.to_le_bytes());
+    }
 }
 
 /// Text as text, and what is none as bytes.
@@ -390,6 +425,22 @@ mod tests {
             assert_eq!(back.order(&value), std::cmp::Ordering::Equal, "{text}");
         }
         assert!(read_moment(&[1, 2, 3]).is_err() && read_moment(&[0xe8, 7, 13, 1]).is_err());
+    }
+
+    #[test]
+    fn times_go_and_come_back() {
+        let ty = Type { length: 7, ..Type::of(Base::Time) };
+        for (text, length) in
+            [("00:00:00", 0), ("12:34:56", 8), ("-838:59:59", 8), ("100:00:00.000005", 12), ("-00:00:00.5", 12)]
+        {
+            let value = sql::parse_value(Dialect::Mysql, text, ty).unwrap();
+            let mut out = Vec::new();
+            put_binary(&mut out, &value, ty).unwrap();
+            assert_eq!(out[0], length, "{text}");
+            let back = read_param(&mut Reader(&out), kinds::TIME, false).unwrap();
+            let back = sql::parse_value(Dialect::Mysql, back.as_text().unwrap(), ty).unwrap();
+            assert_eq!(back.order(&value), std::cmp::Ordering::Equal, "{text}");
+        }
     }
 
     #[test]

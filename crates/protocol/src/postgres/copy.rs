@@ -6,7 +6,7 @@ use super::message::{Reader, put, put_complete, put_u16, utf8};
 use super::serve::{Work, hand_on};
 use runtime::fiber::{self, Wake};
 use smallvec::SmallVec;
-use sql::{Base, Condition, Copy, CopyFormat, Dialect, Error, LoadedRows, Loader, Modes, Prepared, Type, Value};
+use sql::{Base, Condition, Copy, CopyFormat, Dialect, Error, LoadedRows, Loader, Modes, Prepared, Type, Value, Zone};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -333,11 +333,12 @@ impl Work<'_> {
         } else if copy.has_header {
             let names: Vec<Value> = source.columns().iter().map(|column| Value::text(column.name.as_str())).collect();
             let texts = vec![Type::TEXT; names.len()];
-            put(&mut self.out, b'd', |out| put_line(out, copy, &names, &texts));
+            put(&mut self.out, b'd', |out| put_line(out, copy, &names, &texts, None));
         }
         let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
         let (connection, out) = (self.connection, &mut self.out);
         let mut count = 0u64;
+        let zone = self.state.session.borrow().zone();
         sql.run(database, context, source, &[], &mut |row| {
             count += 1;
             let mut done = Ok(());
@@ -345,13 +346,13 @@ impl Work<'_> {
                 CopyFormat::Binary => {
                     put_u16(out, row.len());
                     for (value, ty) in row.iter().zip(types) {
-                        if let Err(error) = put_value(out, value, *ty, true) {
+                        if let Err(error) = put_value(out, value, *ty, true, None) {
                             done = Err(error);
                             return;
                         }
                     }
                 }
-                _ => put_line(out, copy, row, types),
+                _ => put_line(out, copy, row, types, zone.as_ref()),
             });
             done?;
             if out.len() >= CHUNK_BYTES {
@@ -619,7 +620,7 @@ fn binary_row(copy: &CopyIn, input: &[u8]) -> Found {
 }
 
 /// A row as a line of text or CSV.
-fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type]) {
+fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type], zone: Option<&Zone>) {
     let (quote, escape) = copy.quote;
     let mut text = Vec::new();
     for (number, (value, ty)) in row.iter().zip(types).enumerate() {
@@ -631,7 +632,7 @@ fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type]) {
             continue;
         }
         text.clear();
-        put_plain(&mut text, value, *ty);
+        put_plain(&mut text, value, *ty, zone);
         match copy.format {
             CopyFormat::Csv => {
                 let needs_quotes = text == copy.null.as_bytes()

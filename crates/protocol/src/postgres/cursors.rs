@@ -148,8 +148,9 @@ impl Work<'_> {
         let found = cursor.step(step)?;
         let formats = if formats.is_empty() { self.form_of(cursor) } else { formats };
         if !is_move {
+            let zone = self.state.session.borrow().zone();
             for number in &found {
-                put_row(&mut self.out, &cursor.rows[*number], &cursor.columns, formats)?;
+                put_row(&mut self.out, &cursor.rows[*number], &cursor.columns, formats, zone.as_ref())?;
                 if self.out.len() >= super::serve::CHUNK_BYTES {
                     super::serve::hand_on(self.connection, self.context, &mut self.out)?;
                 }

@@ -97,6 +97,7 @@ impl Work<'_> {
             return Err(Error::new(Condition::Protocol, what));
         }
         let mut params = Vec::with_capacity(count);
+        let is_zoned = self.state.session.borrow().zone().is_some();
         for (number, ty) in wanted.iter().enumerate() {
             let length = reader.u32()? as i32;
             if length < 0 {
@@ -106,7 +107,10 @@ impl Work<'_> {
             let bytes = reader.bytes(length as usize)?;
             let is_binary = formats.get(number).or(formats.first()).copied().unwrap_or(false);
             let oid = statement.oids.get(number).copied().unwrap_or(0);
-            params.push(read_value(bytes, oid, *ty, is_binary)?);
+            // A moment without a zone is one of the session's, and read when the statement runs.
+            let is_open = is_zoned && !is_binary && ty.base == sql::Base::TimestampTz;
+            let ty = if is_open { sql::Type::TEXT } else { *ty };
+            params.push(read_value(bytes, oid, ty, is_binary)?);
         }
         let formats = read_formats(&mut reader)?;
         let columns = match &statement.prepared {
@@ -242,9 +246,10 @@ impl Work<'_> {
             self.before_write()?;
         }
         let (mut rows, mut bytes) = (VecDeque::new(), 0);
+        let zone = self.state.session.borrow().zone();
         let outcome = self.sql.run(self.database, self.context, prepared, params, &mut |row| {
             let mut message = Vec::new();
-            put_row(&mut message, row, prepared.columns(), formats)?;
+            put_row(&mut message, row, prepared.columns(), formats, zone.as_ref())?;
             bytes += message.len() + size_of_val(&message);
             rows.push_back(message);
             match bytes <= PORTAL_BYTES_MAX {

@@ -1,6 +1,6 @@
 //! Values on the wire: numbers of types, text and binary forms. Sources: PostgreSQL's documentation, chapters 8 and 55; `pg_type.dat`.
 
-use sql::{Base, Condition, Dialect, ELEMENTS_MAX, Error, Type, Value};
+use sql::{Base, Condition, Dialect, ELEMENTS_MAX, Error, Type, Value, Zone};
 use std::io::Write;
 use std::rc::Rc;
 use tuple::datetime::{Datetime, Interval, date_of};
@@ -29,6 +29,7 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Timestamp => 1114,
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
+        Base::Time => 1083,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
         Base::Array if ty.is_vector() => 22,
@@ -43,7 +44,7 @@ pub(super) fn size_of(ty: Type) -> i16 {
         16 => 1,
         21 => 2,
         23 | 700 | 1082 => 4,
-        20 | 701 | 1114 | 1184 => 8,
+        20 | 701 | 1083 | 1114 | 1184 => 8,
         2950 | 1186 => 16,
         19 => 64,
         _ => -1,
@@ -55,6 +56,7 @@ pub(super) fn modifier_of(ty: Type) -> i32 {
     match ty.base {
         Base::Text if ty.length > 0 => ty.length as i32 + 4,
         Base::Decimal if ty.length > 0 => ((ty.length << 16 | ty.scale) + 4) as i32,
+        Base::Time if ty.length > 0 => ty.length as i32 - 1,
         _ => -1,
     }
 }
@@ -77,6 +79,7 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
+        1083 => Base::Time,
         114 => return Ok(Type::json(false)),
         3802 => Base::Json,
         oid if let Some(element) = element_of(oid) => return type_of(element).map(Type::array_of),
@@ -104,6 +107,7 @@ fn array_of(element: u32) -> u32 {
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
+        1083 => 1183,
         114 => 199,
         3802 => 3807,
         _ => 1009,
@@ -128,6 +132,7 @@ fn element_of(oid: u32) -> Option<u32> {
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
+        1183 => 1083,
         1028 => 26,
         199 => 114,
         3807 => 3802,
@@ -136,7 +141,15 @@ fn element_of(oid: u32) -> Option<u32> {
 }
 
 /// Appends a value with its length; null is -1.
-pub(super) fn put_value(out: &mut Vec<u8>, value: &Value, ty: Type, is_binary: bool) -> Result<(), Error> {
+///
+/// A moment is shown in a zone. None: in UTC.
+pub(super) fn put_value(
+    out: &mut Vec<u8>,
+    value: &Value,
+    ty: Type,
+    is_binary: bool,
+    zone: Option<&Zone>,
+) -> Result<(), Error> {
     if value.is_null() {
         out.extend_from_slice(&(-1i32).to_be_bytes());
         return Ok(());
@@ -145,15 +158,15 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: &Value, ty: Type, is_binary: b
     out.extend_from_slice(&[0; 4]);
     match is_binary {
         true => put_binary(out, value, ty)?,
-        false => put_plain(out, value, ty),
+        false => put_plain(out, value, ty, zone),
     }
     let length = (out.len() - start - 4) as u32;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
 }
 
-/// Appends the text of a value.
-pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
+/// Appends the text of a value, a moment as it is in a zone.
+pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type, zone: Option<&Zone>) {
     let mut buffer = itoa::Buffer::new();
     match value {
         Value::Null => {}
@@ -162,13 +175,16 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
         Value::Uint(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Decimal(value) => put_decimal(out, value, ty),
-        Value::Datetime(moment) => put_moment(out, moment, ty),
+        Value::Datetime(_) if ty.base == Base::Time => {
+            out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
+        }
+        Value::Datetime(moment) => put_moment(out, moment, ty, zone),
         Value::Interval(_) => out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes()),
         Value::Double(_) if ty.is_float() => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
         Value::Document(_) if ty.base == Base::Array => {
-            out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
+            out.extend_from_slice(sql::display_in(Dialect::Postgres, value, ty, zone).as_bytes());
         }
         other => out.extend_from_slice(other.display(Dialect::Postgres).as_bytes()),
     }
@@ -188,7 +204,9 @@ fn put_decimal(out: &mut Vec<u8>, value: &Decimal, ty: Type) {
     out.extend(std::iter::repeat_n(b'0', (ty.scale as usize).saturating_sub(behind)));
 }
 
-fn put_moment(out: &mut Vec<u8>, moment: &Datetime, ty: Type) {
+fn put_moment(out: &mut Vec<u8>, moment: &Datetime, ty: Type, zone: Option<&Zone>) {
+    let ahead = zone.filter(|_| ty.base == Base::TimestampTz).map_or(0, |zone| zone.ahead(moment));
+    let moment = Datetime { seconds: moment.seconds.saturating_add(ahead), ..*moment };
     let (days, seconds) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));
     let (year, month, day) = date_of(days);
     let (shown, is_before) = if year > 0 { (year, false) } else { (1 - year, true) };
@@ -202,7 +220,10 @@ fn put_moment(out: &mut Vec<u8>, moment: &Datetime, ty: Type) {
             out.extend_from_slice(text.trim_end_matches('0').as_bytes());
         }
         if ty.base == Base::TimestampTz {
-            out.extend_from_slice(b"+00");
+            match ahead {
+                0 => out.extend_from_slice(b"+00"),
+                ahead => out.extend_from_slice(sql::offset(ahead).as_bytes()),
+            }
         }
     }
     if is_before {
@@ -249,6 +270,10 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             let days = (moment.seconds - EPOCH_SECONDS).div_euclid(86_400);
             out.extend_from_slice(&i32::try_from(days).map_err(|_| out_of_range())?.to_be_bytes());
         }
+        (1083, Value::Datetime(moment)) => {
+            let micros = moment.seconds.saturating_mul(1_000_000).saturating_add(i64::from(moment.nanoseconds) / 1000);
+            out.extend_from_slice(&micros.to_be_bytes());
+        }
         (1114 | 1184, Value::Datetime(moment)) => {
             let micros = (moment.seconds - EPOCH_SECONDS).checked_mul(1_000_000);
             let micros = micros.map(|micros| micros + i64::from(moment.nanoseconds) / 1000).ok_or_else(out_of_range)?;
@@ -262,9 +287,9 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         }
         (3802, value) => {
             out.push(1);
-            put_plain(out, value, ty);
+            put_plain(out, value, ty, None);
         }
-        (25 | 114 | 1043, value) => put_plain(out, value, ty),
+        (25 | 114 | 1043, value) => put_plain(out, value, ty, None),
         (_, Value::Document(_)) if ty.base == Base::Array => put_binary_array(out, value, ty)?,
         _ => {
             let what = format!("a value of the column is no {ty}: {}", value.display(Dialect::Postgres));
@@ -299,7 +324,7 @@ fn put_binary_array(out: &mut Vec<u8>, array: &Value, ty: Type) -> Result<(), Er
         out.extend_from_slice(&1u32.to_be_bytes());
     }
     for value in &flat {
-        put_value(out, value, element, true)?;
+        put_value(out, value, element, true, None)?;
     }
     Ok(())
 }
@@ -376,6 +401,14 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
             let days = i64::from(i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?));
             let seconds = days * 86_400 + EPOCH_SECONDS;
             Value::Datetime(Rc::new(Datetime { seconds, ..Datetime::default() }))
+        }
+        1083 => {
+            let micros = i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?);
+            if !(0..=86_400_000_000).contains(&micros) {
+                return Err(Error::new(Condition::DatetimeOverflow, "time out of range"));
+            }
+            let (seconds, nanoseconds) = (micros / 1_000_000, (micros % 1_000_000 * 1000) as i32);
+            Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..Datetime::default() }))
         }
         1114 | 1184 => moment(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
         1186 => {
@@ -476,7 +509,7 @@ mod tests {
 
     fn plain(value: &Value, base: Base) -> String {
         let mut out = Vec::new();
-        put_plain(&mut out, value, Type::of(base));
+        put_plain(&mut out, value, Type::of(base), None);
         String::from_utf8(out).unwrap()
     }
 
@@ -498,12 +531,12 @@ mod tests {
     fn numbers_of_four_bytes_are_sent_in_four_bytes() {
         let value = Value::Double(f64::from(1_234_567.9f32));
         let mut out = Vec::new();
-        put_value(&mut out, &value, Type::FLOAT, true).unwrap();
+        put_value(&mut out, &value, Type::FLOAT, true, None).unwrap();
         assert_eq!((out.len(), oid_of(Type::FLOAT), size_of(Type::FLOAT)), (8, 700, 4));
         let again = read_value(&out[4..], 700, Type::FLOAT, true).unwrap();
         assert_eq!(again.order(&value), std::cmp::Ordering::Equal);
         out.clear();
-        put_value(&mut out, &value, Type::FLOAT, false).unwrap();
+        put_value(&mut out, &value, Type::FLOAT, false, None).unwrap();
         assert_eq!(&out[4..], b"1.2345679e+06");
         assert_eq!(oid_of(Type::array_of(Type::FLOAT)), 1021);
     }
@@ -535,7 +568,7 @@ mod tests {
             ] {
                 let ty = Type::of(base);
                 let mut out = Vec::new();
-                put_value(&mut out, &value, ty, true).unwrap();
+                put_value(&mut out, &value, ty, true, None).unwrap();
                 let again = read_value(&out[4..], oid_of(ty), ty, true).unwrap();
                 prop_assert_eq!(plain(&again, base), plain(&value, base));
             }

@@ -312,9 +312,10 @@ impl Door for Postgres {
         startup::user_of(login)
     }
 
-    fn encode_welcome(&self, _database: &Database, out: &mut Vec<u8>, tag: u64) {
+    fn encode_welcome(&self, database: &Database, out: &mut Vec<u8>, tag: u64) {
         let (number, secret) = ((tag & !LOGIN_TAG) >> 32, tag as u32);
-        startup::put_welcome(out, number as u32, secret);
+        let session = sql::Sql::of(database).session_of_number(number as u32);
+        startup::put_welcome(out, number as u32, secret, session.as_deref());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::formats::{modifier_of, oid_of, put_value, size_of};
 use super::message::{put, put_text, put_u16, put_u32};
-use sql::{Column, Error, Value};
+use sql::{Column, Error, Value, Zone};
 
 /// `RowDescription`.
 pub(super) fn put_columns(out: &mut Vec<u8>, columns: &[Column], formats: &[bool]) {
@@ -29,15 +29,21 @@ fn is_binary(formats: &[bool], number: usize) -> bool {
     }
 }
 
-/// `DataRow`.
-pub(super) fn put_row(out: &mut Vec<u8>, row: &[Value], columns: &[Column], formats: &[bool]) -> Result<(), Error> {
+/// `DataRow`, with moments in a zone. None: in UTC.
+pub(super) fn put_row(
+    out: &mut Vec<u8>,
+    row: &[Value],
+    columns: &[Column],
+    formats: &[bool],
+    zone: Option<&Zone>,
+) -> Result<(), Error> {
     let start = out.len();
     let mut done = Ok(());
     put(out, b'D', |out| {
         put_u16(out, row.len());
         for (number, value) in row.iter().enumerate() {
             let ty = columns.get(number).map_or(sql::Type::TEXT, |column| column.ty);
-            if let Err(error) = put_value(out, value, ty, is_binary(formats, number)) {
+            if let Err(error) = put_value(out, value, ty, is_binary(formats, number), zone) {
                 done = Err(error);
                 break;
             }

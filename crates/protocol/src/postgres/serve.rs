@@ -417,7 +417,11 @@ impl Work<'_> {
             })?;
         }
         for (param, ty) in params.iter_mut().zip(prepared.params()) {
-            if let Value::Text(text) = &*param {
+            // A moment without a zone is one of the session's, and read when the statement runs.
+            let is_open = ty.base == sql::Base::TimestampTz && self.state.session.borrow().zone().is_some();
+            if let Value::Text(text) = &*param
+                && !is_open
+            {
                 *param = sql::parse_value(Dialect::Postgres, text, *ty)?;
             }
         }
@@ -442,7 +446,7 @@ impl Work<'_> {
             if let Control::Show(name) = control {
                 let rows = self.show(name.as_deref())?;
                 for row in &rows {
-                    put_row(&mut self.out, row, prepared.columns(), formats)?;
+                    put_row(&mut self.out, row, prepared.columns(), formats, None)?;
                 }
                 return Ok("SHOW".to_string());
             }
@@ -453,8 +457,9 @@ impl Work<'_> {
         }
         let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
         let (connection, out) = (self.connection, &mut self.out);
+        let zone = self.state.session.borrow().zone();
         let outcome = sql.run(database, context, prepared, params, &mut |row| {
-            put_row(out, row, prepared.columns(), formats)?;
+            put_row(out, row, prepared.columns(), formats, zone.as_ref())?;
             if out.len() >= CHUNK_BYTES {
                 hand_on(connection, context, out)?;
             }

@@ -155,10 +155,6 @@ fn begin(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, body: 
             let session = sql::Session::new(&user, name.as_deref().unwrap_or(&user), state.number);
             for (name, value) in settings {
                 if let Err(error) = session.set(&name, Some(&value), false) {
-                    // Drivers name the zone of their machine: they are told that it is UTC here, and read moments by their offset.
-                    if name.eq_ignore_ascii_case("timezone") && sql::is_time_zone(&value) {
-                        continue;
-                    }
                     return refuse(connection, error.condition().sqlstate(), &error.to_string());
                 }
             }
@@ -215,7 +211,7 @@ fn ask(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, name: St
         let number = (u64::from(state.number) << 32) | u64::from(state.secret);
         enter(connection, state)?;
         return connection.answer(Position::default(), 0, |out| {
-            put_welcome(out, (number >> 32) as u32, state.secret);
+            put_welcome(out, (number >> 32) as u32, state.secret, Some(&state.session.borrow()));
             Ok(())
         });
     }
@@ -379,9 +375,13 @@ fn check(shared: &Rc<Shared>, connection: &Connection, database: &Rc<Database>, 
 }
 
 /// Lets a client in: what it should know, and that statements may come.
-pub(super) fn put_welcome(out: &mut Vec<u8>, number: u32, secret: u32) {
+pub(super) fn put_welcome(out: &mut Vec<u8>, number: u32, secret: u32, session: Option<&sql::Session>) {
     put(out, b'R', |out| put_u32(out, 0));
-    PARAMETERS.iter().for_each(|(name, value)| put_parameter(out, name, value));
+    for (name, value) in PARAMETERS {
+        // What the client has chosen.
+        let zone = session.filter(|_| *name == "TimeZone").and_then(|session| session.get(name));
+        put_parameter(out, name, zone.as_deref().unwrap_or(value));
+    }
     put_key(out, number, secret);
     put_ready(out, b'I');
 }

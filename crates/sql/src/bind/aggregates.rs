@@ -116,7 +116,9 @@ impl Binder<'_> {
             // All that is listed is one text.
             Dialect::Mysql if !arguments.is_empty() => {
                 let value = match arguments.len() {
-                    1 if arguments[0].ty.is_shown_shorter() => {
+                    1 if arguments[0].ty.is_shown_shorter()
+                        || matches!(arguments[0].ty.base, Base::Date | Base::Time) =>
+                    {
                         self.cast_to(arguments.remove(0), Type::TEXT, Strictness::Explicit)?
                     }
                     1 => self.settled(arguments.remove(0))?,
@@ -169,11 +171,11 @@ impl Binder<'_> {
                             let null = arguments.remove(0);
                             arguments.insert(0, self.null_as_number(null)?);
                         }
-                        Dialect::Postgres if first.base != Base::Unknown => return Err(missing(&arguments)),
-                        Dialect::Tarantool => cast_at(&mut arguments, 0, Base::Number)?,
                         Dialect::Mysql if let Some(number) = self.number_of_choice(&arguments[0])? => {
                             arguments[0] = number;
                         }
+                        Dialect::Postgres if first.base != Base::Unknown => return Err(missing(&arguments)),
+                        Dialect::Tarantool => cast_at(&mut arguments, 0, Base::Number)?,
                         _ => cast_at(&mut arguments, 0, Base::Double)?,
                     }
                 }

@@ -493,10 +493,12 @@ impl Binder<'_> {
             _ => value,
         };
         let to = Type::of_ast(self.dialect, declared)?;
-        let is_clock = to.is_moment() && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool));
+        let is_clock = to.is_moment()
+            && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time))
+            || to.base == Base::Time && (value.ty.is_number() || matches!(value.ty.base, Base::Date | Base::Bool));
         let is_span =
             to.base == Base::Interval && (value.ty.is_number() || value.ty.is_moment() || value.ty.base == Base::Bool);
-        let is_moment = value.ty.is_moment() || value.ty.base == Base::Interval;
+        let is_moment = value.ty.is_moment() || matches!(value.ty.base, Base::Interval | Base::Time);
         let is_other = match to.base {
             _ if self.dialect != Dialect::Postgres => false,
             _ if to.is_number() => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array),

@@ -63,6 +63,9 @@ impl Binder<'_> {
         {
             return Ok(own);
         }
+        if let Some(own) = self.bind_time_call(&name, &mut arguments)? {
+            return Ok(own);
+        }
         match name.as_str() {
             "if" | "iif" if arguments.len() == 3 => {
                 let otherwise = arguments.pop();
@@ -183,6 +186,13 @@ impl Binder<'_> {
         let mut arguments = arguments;
         if self.dialect == Dialect::Postgres {
             self.check_kinds(name, &arguments)?;
+        }
+        if self.dialect == Dialect::Mysql && arguments.iter().any(|argument| argument.ty.base == Base::Time) {
+            let keeps = matches!(function.result, Returns::Common | Returns::First);
+            arguments = arguments
+                .into_iter()
+                .map(|argument| self.time_as_argument(name, argument, keeps))
+                .collect::<Result<_>>()?;
         }
         let is_numeric = super::exact::calculates(name) || matches!(name, "hex" | "bin" | "oct" | "conv" | "trunc");
         let count = arguments.len();

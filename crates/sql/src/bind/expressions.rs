@@ -8,7 +8,6 @@ use crate::expr::{Asked, Comparison, Expr};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use sqlparser::ast;
-use std::rc::Rc;
 use tuple::decimal::Decimal;
 
 /// Bytes of the stack that are left for whatever one level needs, and for running what was bound, which needs less a level.
@@ -153,6 +152,7 @@ impl Binder<'_> {
             E::TypedString(typed) => {
                 let to = Type::of_ast(self.dialect, &typed.data_type)?;
                 let value = self.bind_literal(&typed.value.value)?;
+                let to = self.type_of_literal(to, &value);
                 self.cast_to(value, to, Strictness::Explicit)?
             }
             E::Case { operand, conditions, else_result, .. } => {
@@ -214,7 +214,7 @@ impl Binder<'_> {
                     }
                     _ => value,
                 };
-                let name = if self.dialect == Dialect::Postgres { "extract_part" } else { "date_part" };
+                let (name, value) = self.part_here(&unit, value)?;
                 self.call(name, vec![unit, value])?
             }
             E::Interval(interval) => self.bind_interval(interval)?,
@@ -297,8 +297,12 @@ impl Binder<'_> {
                     "localtime" | "localtimestamp" | "utc_timestamp" | "utc_date" | "utc_time" | "current_time"
                         if self.dialect == Dialect::Mysql =>
                     {
-                        self.call(&lower, Vec::new())
+                        match self.bind_time_call(&lower, &mut Vec::new())? {
+                            Some(time) => Ok(time),
+                            None => self.call(&lower, Vec::new()),
+                        }
                     }
+                    "localtime" | "localtimestamp" if self.dialect == Dialect::Postgres => self.bind_local(&lower),
                     _ => Err(error),
                 }
             }
@@ -427,18 +431,14 @@ impl Binder<'_> {
         Ok(Bound::new(Expr::Param(number), ty))
     }
 
-    pub(super) fn bind_interval(&self, interval: &ast::Interval) -> Result<Bound> {
-        let literal = match &*interval.value {
-            ast::Expr::Value(value) => match &value.value {
-                ast::Value::SingleQuotedString(text) | ast::Value::Number(text, _) => Some(text.clone()),
-                _ => None,
-            },
-            _ => None,
-        };
-        let Some(mut text) = literal else {
-            return Err(Error::unsupported(format!("'INTERVAL {}' with an expression", interval.value)));
-        };
-        if let Some(unit) = &interval.leading_field {
+    /// The value as one of a type.
+    pub(super) fn cast_to(&self, bound: Bound, to: Type, strictness: Strictness) -> Result<Bound> {
+        if let Expr::Param(number) = bound.expr
+            && let Some(param) = self.params.borrow_mut().get_mut(number)
+            && param.base == Base::Unknown
+        {
+            *param = to;
+        }
         if to.is_number()
             && let Some(number) = self.number_of_choice(&bound)?
         {
@@ -455,26 +455,12 @@ impl Binder<'_> {
             },
             _ => bound,
         };
-            text = format!("{text} {unit}");
-        }
-        let value = crate::moments::parse_interval(&text)?;
-        Ok(Bound::new(Expr::Const(Value::Interval(Rc::new(value))), Type::of(Base::Interval)))
-    }
-
-    /// The value as one of a type.
-    pub(super) fn cast_to(&self, bound: Bound, to: Type, strictness: Strictness) -> Result<Bound> {
-        if let Expr::Param(number) = bound.expr
-            && let Some(param) = self.params.borrow_mut().get_mut(number)
-            && param.base == Base::Unknown
-        {
-            *param = to;
-        }
         let is_shown_by_type = bound.ty.is_moment()
-            || matches!(bound.ty.base, Base::Interval | Base::Array)
+            || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
         let is_shown_by_type = match self.dialect {
             Dialect::Postgres => is_shown_by_type || bound.ty.is_float(),
-            Dialect::Mysql => bound.ty.base == Base::Date || bound.ty.is_shown_shorter(),
+            Dialect::Mysql => matches!(bound.ty.base, Base::Date | Base::Time) || bound.ty.is_shown_shorter(),
             Dialect::Tarantool => false,
         };
         if bound.ty.is_float() && to.base == Base::Decimal && self.dialect == Dialect::Postgres {
@@ -512,10 +498,10 @@ impl Binder<'_> {
         let (of_a, of_b) = (a.ty, b.ty);
         let (a, b) = (self.beside(a, of_b)?, self.beside(b, of_a)?);
         let (a, b) = match (a.ty.base, b.ty.base) {
-            (Base::Date | Base::Timestamp, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
+            (Base::Date | Base::Timestamp | Base::Time, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
                 (self.as_digits(a)?, b)
             }
-            (_, Base::Date | Base::Timestamp) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
+            (_, Base::Date | Base::Timestamp | Base::Time) if self.dialect == Dialect::Mysql && a.ty.is_number() => {
                 (a, self.as_digits(b)?)
             }
             (Base::Bool, other) if self.dialect == Dialect::Mysql && other != Base::Bool => {
@@ -530,7 +516,7 @@ impl Binder<'_> {
             return self.as_doubles(a, b);
         }
         if a.ty.is_moment() && b.ty.is_moment() {
-            return Ok((a, b));
+            return self.zoned_alike(a, b);
         }
         let to = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
         let plain = |ty: Type| if ty.base == Base::Array { ty } else { ty.without_length() };
@@ -579,6 +565,17 @@ impl Binder<'_> {
             (_, Base::Text) if a.ty.is_moment() && self.dialect != Dialect::Postgres => {
                 let ty = plain(a.ty);
                 Ok((a, to(b, ty)?))
+            }
+            (Base::Text | Base::Bytes, Base::Time) if self.dialect == Dialect::Mysql => Ok((to(a, plain(b.ty))?, b)),
+            (Base::Time, Base::Text | Base::Bytes) if self.dialect == Dialect::Mysql => {
+                let ty = plain(a.ty);
+                Ok((a, to(b, ty)?))
+            }
+            (Base::Time, _) if self.dialect == Dialect::Mysql && b.ty.is_moment() => {
+                Ok((to(a, Type::of(Base::Timestamp))?, b))
+            }
+            (_, Base::Time) if self.dialect == Dialect::Mysql && a.ty.is_moment() => {
+                Ok((a, to(b, Type::of(Base::Timestamp))?))
             }
             // A document beside a number is one; beside text it is compared as one of text.
             (Base::Json, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {
@@ -646,7 +643,8 @@ impl Binder<'_> {
         {
             return Ok(Expr::Const(Value::Bool(comparison.holds(crate::expr::order(&collation, a, b)))));
         }
-        Ok(Expr::Compare(comparison, Box::new(a.expr), Box::new(b.expr), collation))
+        let (a, b) = self.compared_stamps(a.expr, b.expr);
+        Ok(Expr::Compare(comparison, Box::new(a), Box::new(b), collation))
     }
 
     pub(super) fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {

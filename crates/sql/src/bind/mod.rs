@@ -26,15 +26,17 @@ mod query;
 mod select;
 mod sets;
 mod subqueries;
+mod times;
 mod update;
 mod views;
 mod windows;
 mod write;
+mod zones;
 
 pub(crate) use calls::keeps_collation;
+pub(crate) use merge::{MergeAction, MergeClause, Merged, refuse_twice};
 pub use origin::{Origin, PartOf};
 pub(crate) use query::unnested;
-pub(crate) use merge::{MergeAction, MergeClause, Merged, refuse_twice};
 pub(crate) use select::is_column;
 pub(crate) use write::{Change, Changed, OnConflict, PASSES_OVER, Write};
 
@@ -64,6 +66,8 @@ pub const PARAMETERS_MAX: usize = 65_535;
 pub(crate) struct Binder<'a> {
     pub(crate) database: &'a Database,
     pub(crate) dialect: Dialect,
+    /// The zone of the session that the statement is for is not UTC.
+    pub(crate) is_zoned: bool,
     slots: Cell<usize>,
     subqueries: Cell<usize>,
     tables: Cell<usize>,
@@ -213,6 +217,7 @@ impl<'a> Binder<'a> {
         Binder {
             database,
             dialect,
+            is_zoned: dialect != Dialect::Tarantool && crate::Sql::of(database).is_zoned(),
             slots: Cell::new(0),
             subqueries: Cell::new(0),
             tables: Cell::new(0),
@@ -305,7 +310,12 @@ impl<'a> Binder<'a> {
             Place::Expr(expr) => expr.clone(),
             Place::Field(used, number) => Expr::Slot(self.slot_of(used, *number)),
         };
-        self.in_order(Bound { expr, ty: column.ty, collation: column.collation.clone() })
+        let bound = Bound { expr, ty: column.ty, collation: column.collation.clone() };
+        let bound = match &column.place {
+            Place::Field(used, number) if self.is_zoned => self.read_stamp(&used.table.columns[*number], bound),
+            _ => bound,
+        };
+        self.in_order(bound)
     }
 
     fn slot_of(&self, used: &TableUse, number: usize) -> Slot {

@@ -8,11 +8,15 @@ use crate::error::{Condition, Error, Result};
 use crate::expr::Expr;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use sqlparser::ast;
 use std::rc::Rc;
 
 impl Binder<'_> {
     /// An operation of moments and spans. None: it is one of others.
     pub(super) fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
+        if a.ty.base == Base::Time || b.ty.base == Base::Time {
+            return self.arithmetic_of_clocks(operation, a, b);
+        }
         if self.dialect == Dialect::Mysql && a.ty.base != Base::Interval && b.ty.base != Base::Interval {
             // Days are numbers there.
             return Ok(None);
@@ -34,7 +38,9 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let call = |moment: &Bound, interval: Bound, result: Type| -> Result<Bound> {
-            let mut found = self.call("moved", vec![moment.clone(), interval, number(sign)])?;
+            let is_here = self.is_zoned && moment.ty.base == Base::TimestampTz && self.dialect == Dialect::Postgres;
+            let name = if is_here { "moved_here" } else { "moved" };
+            let mut found = self.call(name, vec![moment.clone(), interval, number(sign)])?;
             found.ty = result;
             Ok(found)
         };
@@ -63,7 +69,8 @@ impl Binder<'_> {
             }
             (Base::Date, Base::Date) if sign < 0 => self.call("days_between", vec![a.clone(), b.clone()])?,
             (_, _) if is_postgres && sign < 0 && a.ty.is_moment() && b.ty.is_moment() => {
-                self.call("moments_between", vec![a.clone(), b.clone()])?
+                let (a, b) = self.zoned_alike(a.clone(), b.clone())?;
+                self.call("moments_between", vec![a, b])?
             }
             (Base::Date, _) if is_postgres && b.ty.is_integer() && b.ty.base != Base::Int8 => {
                 self.call("days_later", vec![a.clone(), b.clone(), number(sign)])?
@@ -82,13 +89,43 @@ impl Binder<'_> {
         }))
     }
 
+    pub(super) fn bind_interval(&self, interval: &ast::Interval) -> Result<Bound> {
+        let literal = match &*interval.value {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::SingleQuotedString(text) | ast::Value::Number(text, _) => Some(text.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(mut text) = literal else {
+            return Err(Error::unsupported(format!("'INTERVAL {}' with an expression", interval.value)));
+        };
+        if let Some(unit) = &interval.leading_field {
+            text = format!("{text} {unit}");
+        }
+        let value = crate::moments::parse_interval(&text)?;
+        Ok(Bound::new(Expr::Const(Value::Interval(Rc::new(value))), Type::of(Base::Interval)))
+    }
+
+    /// LOCALTIME and LOCALTIMESTAMP: what a clock shows here and now.
+    pub(super) fn bind_local(&self, name: &str) -> Result<Bound> {
+        match name {
+            "localtime" => self.call("clock_now", Vec::new()),
+            _ => {
+                let now = self.call("now", Vec::new())?;
+                self.cast_to(now, Type::of(Base::Timestamp), Strictness::Explicit)
+            }
+        }
+    }
+
     /// A call of PostgreSQL's dialect that depends on the types of its arguments. None: it is another one.
     pub(super) fn bind_typed_call(&self, name: &str, arguments: &mut Vec<Bound>) -> Result<Option<Bound>> {
         match name {
             "to_char" if arguments.len() == 2 => {
+                arguments[0] = self.shown_here(arguments[0].clone())?;
                 let own = match arguments[0].ty.base {
                     Base::Interval => "to_char_interval",
-                    _ if arguments[0].ty.is_moment() => "to_char_moment",
+                    _ if arguments[0].ty.is_moment() || arguments[0].ty.base == Base::Time => "to_char_moment",
                     _ if arguments[0].ty.is_number() => "to_char_number",
                     _ => return self.call(name, std::mem::take(arguments)).map(Some),
                 };
@@ -96,7 +133,9 @@ impl Binder<'_> {
             }
             "date_trunc" if arguments.len() == 2 => {
                 let ty = match arguments[1].ty.base {
-                    Base::Interval => {
+                    Base::Interval | Base::Time => {
+                        let value = arguments.remove(1);
+                        arguments.push(self.cast_to(value, Type::of(Base::Interval), Strictness::Explicit)?);
                         return self.call("interval_trunc", std::mem::take(arguments)).map(Some);
                     }
                     Base::Timestamp => Base::Timestamp,
@@ -108,10 +147,17 @@ impl Binder<'_> {
                 } else {
                     value
                 };
-                arguments.push(value);
+                let is_here = self.is_zoned && ty == Base::TimestampTz;
+                arguments.push(match is_here {
+                    true => self.cast_to(value, Type::of(Base::Timestamp), Strictness::Explicit)?,
+                    false => value,
+                });
                 let mut found = self.call("date_trunc", std::mem::take(arguments))?;
                 found.ty = Type::of(ty);
-                return Ok(Some(found));
+                return match is_here {
+                    true => self.moment_here(found).map(Some),
+                    false => Ok(Some(found)),
+                };
             }
             "age" => {
                 let cast = |bound: Bound| match bound.ty.is_moment() {
@@ -122,7 +168,8 @@ impl Binder<'_> {
                     }
                     false => self.cast_to(bound, Type::of(Base::TimestampTz), Strictness::Explicit),
                 };
-                let arguments = std::mem::take(arguments).into_iter().map(cast).collect::<Result<_>>()?;
+                let arguments: Vec<Bound> = std::mem::take(arguments).into_iter().map(cast).collect::<Result<_>>()?;
+                let arguments = arguments.into_iter().map(|bound| self.shown_here(bound)).collect::<Result<_>>()?;
                 return self.call("age", arguments).map(Some);
             }
             "timezone" if arguments.len() == 2 => {
@@ -130,9 +177,21 @@ impl Binder<'_> {
                 let own = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
                 return self.call(own, vec![moment, zone]).map(Some);
             }
+            "localtime" | "localtimestamp" if arguments.is_empty() => return self.bind_local(name).map(Some),
             "date_part" if arguments.len() == 2 => {
-                let found = self.call("extract_part", std::mem::take(arguments))?;
+                let value = arguments.remove(1);
+                let (name, value) = self.part_here(&arguments[0], value)?;
+                arguments.push(value);
+                let found = self.call(name, std::mem::take(arguments))?;
                 return self.cast_to(found, Type::of(Base::Double), Strictness::Explicit).map(Some);
+            }
+            "make_timestamptz" | "to_timestamp" if self.is_zoned && matches!(arguments.len(), 2 | 6) => {
+                let found = self.call(name, std::mem::take(arguments))?;
+                return self.moment_here(found).map(Some);
+            }
+            "date" if arguments.len() == 1 => {
+                let value = self.shown_here(arguments.remove(0))?;
+                return self.call(name, vec![value]).map(Some);
             }
             // What is shown as its type says has to know it.
             "format" | "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => {

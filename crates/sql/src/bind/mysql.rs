@@ -156,6 +156,9 @@ impl Binder<'_> {
     }
 
     fn move_moment(&self, value: Bound, amount: Bound, unit: &str, is_later: bool) -> Result<Bound> {
+        if value.ty.base == Base::Time {
+            return self.move_time(value, amount, unit, is_later);
+        }
         let is_text = !value.ty.is_moment();
         let has_clock = ["HOUR", "MINUTE", "SECOND"].iter().any(|part| unit.to_uppercase().contains(part));
         let ty = match value.ty.base {
@@ -294,6 +297,9 @@ impl Binder<'_> {
 
     /// A day or a moment as the number of its digits: 20240131, 20240131235959.
     pub(super) fn as_digits(&self, bound: Bound) -> Result<Bound> {
+        if bound.ty.base == Base::Time {
+            return self.time_as_digits(bound);
+        }
         let name = if bound.ty.base == Base::Date { "digits_of_moment" } else { "digits_of_clock" };
         self.call(name, vec![bound])
     }
@@ -323,8 +329,9 @@ impl Binder<'_> {
                 }
             }
             // All as texts, all as exact numbers, else all as doubles.
-            let is_text =
-                |bound: &Bound| matches!(bound.ty.base, Base::Text | Base::Unknown | Base::Any) || bound.ty.is_moment();
+            let is_text = |bound: &Bound| {
+                matches!(bound.ty.base, Base::Text | Base::Unknown | Base::Any | Base::Time) || bound.ty.is_moment()
+            };
             let is_exact = |bound: &Bound| {
                 bound.ty.is_number() && bound.ty.base != Base::Double
                     || bound.ty.base == Base::Bool
@@ -380,6 +387,7 @@ impl Binder<'_> {
             return bound.expr;
         }
         let choices = column.declared.as_deref().and_then(Choices::of);
+        let is_choice = choices.is_some() && self.choices_of(&bound).is_some_and(|of| !of.is_set());
         if let (Expr::Slot(_), None) = (&bound.expr, &choices)
             && bound.ty == column.ty
         {
@@ -387,7 +395,6 @@ impl Binder<'_> {
         }
         let assigned = Assigned {
             column: column.name.clone(),
-        let is_choice = choices.is_some() && self.choices_of(&bound).is_some_and(|of| !of.is_set());
             to: column.ty,
             choices,
             is_choice,

@@ -314,7 +314,7 @@ impl Binder<'_> {
                     self.cast_to(bound, Type::of(Base::Double), Strictness::Comparison)
                 }
                 // Days and moments are numbers of their digits.
-                Base::Date | Base::Timestamp if self.dialect == Dialect::Mysql => self.as_digits(bound),
+                Base::Date | Base::Timestamp | Base::Time if self.dialect == Dialect::Mysql => self.as_digits(bound),
                 Base::Text if self.dialect == Dialect::Tarantool => {
                     self.cast_to(bound, Type::of(Base::Number), Strictness::Explicit)
                 }

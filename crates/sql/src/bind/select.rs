@@ -562,6 +562,7 @@ fn catalog_name(ty: Type) -> &'static str {
         Base::Timestamp => "timestamp",
         Base::TimestampTz => "timestamptz",
         Base::Interval => "interval",
+        Base::Time => "time",
         Base::Bytes => "bytea",
         Base::Uuid => "uuid",
         Base::Json => "json",

@@ -138,7 +138,9 @@ impl Binder<'_> {
     /// The value as one that the column takes.
     pub(super) fn assigned(&self, table: &Table, number: usize, bound: Bound) -> Result<Expr> {
         if self.dialect == Dialect::Mysql {
-            return Ok(self.assigned_in_mysql(table, number, bound));
+            let bound = self.time_for(bound, table.columns[number].ty)?;
+            let value = self.assigned_in_mysql(table, number, bound);
+            return Ok(self.write_stamp(&table.columns[number], value));
         }
         let column = &table.columns[number];
         let fits = match (self.dialect, bound.ty.base, column.ty.base) {
@@ -149,6 +151,8 @@ impl Binder<'_> {
             (Dialect::Tarantool, ..) => true,
             (Dialect::Postgres, _, Base::Text) => true,
             (Dialect::Postgres, Base::Text, Base::Json) => true,
+            (Dialect::Postgres, Base::Time, Base::Interval) => true,
+            (Dialect::Postgres, Base::Timestamp | Base::TimestampTz | Base::Interval, Base::Time) => true,
             _ => false,
         };
         if !fits {
@@ -238,11 +242,11 @@ impl Binder<'_> {
             ast::Statement::Insert(insert) => self.bind_insert(insert),
             ast::Statement::Update(update) => self.bind_update(update),
             ast::Statement::Delete(delete) => self.bind_delete(delete),
+            ast::Statement::Merge(merge) if self.dialect == Dialect::Postgres => self.bind_merge(merge),
             other => Err(Error::unsupported(format!("'{other}' within a query"))),
         }
     }
 }
-            ast::Statement::Merge(merge) if self.dialect == Dialect::Postgres => self.bind_merge(merge),
 
 impl Write {
     /// What gives the rows.

@@ -109,7 +109,12 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 precision,
                 radix,
                 scale,
-                if column.ty.is_moment() { int(6) } else { Value::Null },
+                match column.ty.base {
+                    Base::Time if column.ty.length > 0 => int(i64::from(column.ty.length) - 1),
+                    Base::Date => int(0),
+                    Base::Time | Base::Interval | Base::Timestamp | Base::TimestampTz => int(6),
+                    _ => Value::Null,
+                },
                 Value::Null,
                 text(udt),
                 text(if identity.is_some() { "YES" } else { "NO" }),

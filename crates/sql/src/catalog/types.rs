@@ -36,9 +36,11 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (1042, "bpchar", -1, "S", 1014, 0),
     (1043, "varchar", -1, "S", 1015, 0),
     (1082, "date", 4, "D", 1182, 0),
+    (1083, "time", 8, "D", 1183, 0),
     (1114, "timestamp", 8, "D", 1115, 0),
     (1115, "_timestamp", -1, "A", 0, 1114),
     (1182, "_date", -1, "A", 0, 1082),
+    (1183, "_time", -1, "A", 0, 1083),
     (1184, "timestamptz", 8, "D", 1185, 0),
     (1185, "_timestamptz", -1, "A", 0, 1184),
     (1186, "interval", 16, "T", 1187, 0),
@@ -72,6 +74,7 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::Timestamp => 1114,
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
+        Base::Time => 1083,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json | Base::Map => 3802,
         Base::Array => {
@@ -91,6 +94,7 @@ pub(super) fn modifier(ty: Type) -> i64 {
     match ty.base {
         Base::Text if ty.length > 0 => i64::from(ty.length) + 4,
         Base::Decimal if ty.length > 0 => i64::from(ty.length << 16 | ty.scale) + 4,
+        Base::Time if ty.length > 0 => i64::from(ty.length) - 1,
         _ => -1,
     }
 }
@@ -111,6 +115,8 @@ pub(crate) fn format_type(number: i64, modifier: i64) -> String {
         "float8" => "double precision",
         "bpchar" => "character",
         "varchar" => "character varying",
+        "time" if modifier >= 0 => return format!("time({modifier}) without time zone"),
+        "time" => "time without time zone",
         "timestamp" => "timestamp without time zone",
         "timestamptz" => "timestamp with time zone",
         "char" => "\"char\"",

@@ -192,7 +192,9 @@ impl Ddl<'_> {
             None if known.ty.is_number() && Choices::of(&column.declared).is_some() => format!("ROUND({quoted})"),
             // As text: `127` is no day then.
             None if known.ty.base == Base::Double && column.ty.is_moment() => format!("CAST({quoted} AS CHAR)"),
-            None if known.ty.base == Base::Date && column.ty.base == Base::Text => format!("CAST({quoted} AS CHAR)"),
+            None if matches!(known.ty.base, Base::Date | Base::Time) && column.ty.base == Base::Text => {
+                format!("CAST({quoted} AS CHAR)")
+            }
             None => quoted,
         };
         let source = crate::alter::Source::Expression(Some(text), Some(at));

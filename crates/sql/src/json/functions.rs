@@ -2,15 +2,14 @@
 
 use super::path::{Path, Place, change_at};
 use super::value::place_of;
+use super::written::write_here;
 use super::{Json, quote};
 use crate::array::elements;
 use crate::cast::display;
-use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::functions::{Function, Returns};
 use crate::run::Run;
 use crate::sets::document;
-use crate::text::display_as;
 use crate::types::{Base, Type};
 use crate::value::Value;
 
@@ -389,7 +388,7 @@ crate::functions::alike! {
     "json_of" (2, 2) JSON, true => |run, a| {
         let ty = Type::of_code(a[1].as_integer().and_then(|code| i64::try_from(code).ok()).unwrap_or(0));
         let mut out = String::new();
-        write_value(run.dialect, &a[0], ty, &mut out);
+        write_here(run.dialect, &a[0], ty, run.zone().as_ref(), &mut out);
         run.check_length(out.len())?;
         Ok(Value::text(out))
     };
@@ -748,44 +747,6 @@ pub(crate) mod mysql {
             name => name,
         };
         FUNCTIONS.iter().find(|function| function.name == name)
-    }
-}
-
-/// Appends a value of a type as JSON.
-pub(crate) fn write_value(dialect: Dialect, value: &Value, ty: Type, out: &mut String) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Value::Int(_) | Value::Uint(_) | Value::Decimal(_) => out.push_str(&display_as(Dialect::Postgres, value, ty)),
-        Value::Double(double) if double.is_finite() => {
-            out.push_str(&display_as(dialect, value, Type { scale: 0, ..ty }));
-        }
-        Value::Text(text) if ty.base == Base::Json => out.push_str(text),
-        Value::Document(_) if ty.base == Base::Array => {
-            out.push('[');
-            for (number, element) in elements(value).iter().enumerate() {
-                out.push_str(if number > 0 { "," } else { "" });
-                let ty = if matches!(element, Value::Document(_)) { ty } else { ty.element() };
-                write_value(dialect, element, ty, out);
-            }
-            out.push(']');
-        }
-        Value::Document(bytes) => out.push_str(&super::from_msgpack(bytes)),
-        Value::Datetime(_) if dialect == Dialect::Postgres => {
-            let mut text = display_as(dialect, value, ty).replacen(' ', "T", 1);
-            if ty.base == Base::TimestampTz {
-                text.push_str(":00");
-            }
-            quote(&text, out);
-        }
-        Value::Datetime(_) => {
-            let mut text = display(dialect, value);
-            if text.len() > 10 && !text.contains('.') {
-                text.push_str(".000000");
-            }
-            quote(&text, out);
-        }
-        other => quote(&display_as(dialect, other, ty), out),
     }
 }
 

@@ -251,6 +251,7 @@ impl Assigned {
         let kind = match self.to.base {
             Base::Date => "date",
             Base::Timestamp | Base::TimestampTz => "datetime",
+            Base::Time => "time",
             Base::Decimal | Base::Number => "decimal",
             Base::Double => "DOUBLE",
             Base::Text => "string",
@@ -272,7 +273,7 @@ impl Assigned {
             {
                 (Condition::InvalidText, format!("Invalid JSON text: '{shown}' for column '{column}'."))
             }
-            Condition::TypeMismatch if self.to.is_moment() => (
+            Condition::TypeMismatch if self.to.is_moment() || self.to.base == Base::Time => (
                 Condition::InvalidDatetime,
                 format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1"),
             ),
@@ -299,6 +300,7 @@ impl Assigned {
             return Value::integer((wanted.round() as i128).clamp(least, greatest)).unwrap_or_default();
         }
         match cast(Dialect::Mysql, value, self.to, Strictness::Explicit) {
+            Ok(Value::Null) => implicit(self.to),
             Ok(value) => value,
             Err(_) => implicit(self.to),
         }
@@ -316,6 +318,7 @@ pub(crate) fn implicit(ty: Type) -> Value {
         Base::Bool => Value::Bool(false),
         Base::Bytes => Value::Bytes((*b"").into()),
         Base::Json => Value::text("null"),
+        Base::Time => crate::clock::value_of(0),
         _ if ty.is_moment() => {
             Value::Datetime(Rc::new(Datetime { seconds: super::moments::ZERO_SECONDS, ..Datetime::default() }))
         }

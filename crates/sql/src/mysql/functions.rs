@@ -1,6 +1,6 @@
 //! Functions that MySQL alone has, or has in its own way.
 
-use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read, zone_seconds};
+use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read};
 use super::{schema, variables};
 use crate::cast::{Strictness, cast};
 use crate::dialect::Dialect;
@@ -39,7 +39,7 @@ macro_rules! functions {
 /// The function of a name, in small letters.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     let known = FUNCTIONS.iter().find(|function| function.name == name);
-    known.or_else(|| crate::json::functions::mysql::find(name))
+    known.or_else(|| super::times::find(name)).or_else(|| crate::json::functions::mysql::find(name))
 }
 
 fn text(value: &Value) -> Rc<str> {
@@ -99,10 +99,11 @@ fn datetime(moment: Datetime) -> Value {
     Value::Datetime(Rc::new(moment))
 }
 
-fn now(run: &Run<'_>, digits: Option<&Value>) -> Result<Value> {
+/// What a clock shows when the statement runs, so many nanoseconds since 1970, with so many digits of a second.
+fn now_of(nanos: i128, digits: Option<&Value>) -> Result<Value> {
     let digits = digits.map_or(0, integer).clamp(0, 6) as u32;
     let unit = 10i128.pow(9 - digits);
-    let ns = run.now_ns.div_euclid(unit) * unit;
+    let ns = nanos.div_euclid(unit) * unit;
     Ok(datetime(Datetime {
         seconds: ns.div_euclid(1_000_000_000) as i64,
         nanoseconds: ns.rem_euclid(1_000_000_000) as i32,
@@ -110,42 +111,23 @@ fn now(run: &Run<'_>, digits: Option<&Value>) -> Result<Value> {
     }))
 }
 
+fn now(run: &Run<'_>, digits: Option<&Value>) -> Result<Value> {
+    now_of(i128::from(crate::time_functions::now(run)), digits)
+}
+
+/// The moment of today that a span is of.
+fn on_today(run: &Run<'_>, span: &Interval) -> Datetime {
+    let [.., seconds, nanoseconds] = span.fields;
+    let today = today(run).seconds.saturating_add(seconds).saturating_add(nanoseconds.div_euclid(1_000_000_000));
+    Datetime { seconds: today, nanoseconds: nanoseconds.rem_euclid(1_000_000_000) as i32, ..Datetime::default() }
+}
+
+fn day_of(nanos: i128) -> Datetime {
+    Datetime { seconds: (nanos.div_euclid(1_000_000_000) as i64).div_euclid(DAY) * DAY, ..Datetime::default() }
+}
+
 fn today(run: &Run<'_>) -> Datetime {
-    Datetime { seconds: (run.now_ns.div_euclid(1_000_000_000) as i64).div_euclid(DAY) * DAY, ..Datetime::default() }
-}
-
-fn clock_text(seconds: i64, micros: i64) -> String {
-    let (sign, seconds) = if seconds < 0 { ("-", -seconds) } else { ("", seconds) };
-    let mut out = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if micros != 0 {
-        let _ = write!(out, ".{micros:06}");
-    }
-    out
-}
-
-/// Seconds of `hours:minutes:seconds`.
-fn seconds_of(value: &Value) -> Option<i64> {
-    if let Value::Datetime(moment) = value {
-        return Some(moment.seconds.rem_euclid(DAY));
-    }
-    let text = text(value);
-    let rest = text.trim();
-    if let Some(found) = rest.contains('-').then(|| parse(rest)).flatten() {
-        return Some(found.seconds.rem_euclid(DAY));
-    }
-    let (sign, rest) = rest.strip_prefix('-').map_or((1, rest), |rest| (-1, rest));
-    let mut seconds = 0i64;
-    let mut count = 0;
-    for part in rest.split('.').next()?.split(':') {
-        seconds = seconds.checked_mul(60)?.checked_add(part.parse().ok()?)?;
-        count += 1;
-    }
-    let seconds = match count {
-        1 => seconds / 10_000 * 3600 + seconds / 100 % 100 * 60 + seconds % 100,
-        2 => seconds * 60,
-        _ => seconds,
-    };
-    Some(sign * seconds)
+    day_of(i128::from(crate::time_functions::now(run)))
 }
 
 /// A moment so much later, as MySQL gives it: text where text was given.
@@ -341,23 +323,14 @@ functions! {
     "localtime" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
     "localtimestamp" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
     "sysdate" (0, 1) MOMENT, false, true => |run, a| now(run, a.first());
-    "utc_timestamp" (0, 1) MOMENT, false, false => |run, a| now(run, a.first());
+    "utc_timestamp" (0, 1) MOMENT, false, false => |run, a| now_of(run.now_ns, a.first());
     "curdate" (0, 0) DATE, false, false => |run, _| Ok(datetime(today(run)));
     "current_date" (0, 0) DATE, false, false => |run, _| Ok(datetime(today(run)));
-    "utc_date" (0, 0) DATE, false, false => |run, _| Ok(datetime(today(run)));
-    "curtime" (0, 1) TEXT, false, false => |run, _| Ok(Value::text(clock_text((run.now_ns.div_euclid(1_000_000_000) as i64).rem_euclid(DAY), 0)));
-    "current_time" (0, 1) TEXT, false, false => |run, _| Ok(Value::text(clock_text((run.now_ns.div_euclid(1_000_000_000) as i64).rem_euclid(DAY), 0)));
-    "utc_time" (0, 1) TEXT, false, false => |run, _| Ok(Value::text(clock_text((run.now_ns.div_euclid(1_000_000_000) as i64).rem_euclid(DAY), 0)));
+    "utc_date" (0, 0) DATE, false, false => |run, _| Ok(datetime(day_of(run.now_ns)));
     "date" (1, 1) DATE, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| datetime(Datetime {
         seconds: moment.seconds.div_euclid(DAY) * DAY,
         ..Datetime::default()
     })));
-    "time" (1, 1) TEXT, true, false => |_, a| Ok(match (moment(&a[0]), seconds_of(&a[0])) {
-        (Some(moment), _) => Value::text(clock_text(moment.seconds.rem_euclid(DAY), i64::from(moment.nanoseconds / 1000))),
-        (None, Some(seconds)) => Value::text(clock_text(seconds, 0)),
-        (None, None) => Value::Null,
-    });
-    "timestamp" (1, 1) MOMENT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, datetime));
     "year" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.year);
     "month" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.month);
     "day" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.day);
@@ -372,10 +345,6 @@ functions! {
         let (week, year) = parts.week(a.get(1).map_or(0, integer) | 2);
         year * 100 + week
     });
-    "hour" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, |seconds| Value::Int(seconds.abs() / 3600)));
-    "minute" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, |seconds| Value::Int(seconds.abs() / 60 % 60)));
-    "second" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, |seconds| Value::Int(seconds.abs() % 60)));
-    "microsecond" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.micros);
     "dayname" (1, 1) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(names(&moment).1)));
     "monthname" (1, 1) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(names(&moment).0)));
     "last_day" (1, 1) DATE, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| {
@@ -392,16 +361,6 @@ functions! {
         }
         Ok(datetime(Datetime { seconds: (super::moments::day_number(year, 1, 1) + day - 1) * DAY, ..Datetime::default() }))
     };
-    "maketime" (3, 3) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-838, 838) * 3600 + integer(&a[1]).clamp(0, 59) * 60 + integer(&a[2]).clamp(0, 59), 0)));
-    "time_to_sec" (1, 1) INT, true, false => |_, a| Ok(seconds_of(&a[0]).map_or(Value::Null, Value::Int));
-    "sec_to_time" (1, 1) TEXT, true, false => |_, a| Ok(Value::text(clock_text(integer(&a[0]).clamp(-3_020_399, 3_020_399), 0)));
-    "timediff" (2, 2) TEXT, true, false => |_, a| Ok(match (moment(&a[0]), moment(&a[1])) {
-        (Some(a), Some(b)) => Value::text(clock_text((a.seconds - b.seconds).clamp(-3_020_399, 3_020_399), 0)),
-        _ => match (seconds_of(&a[0]), seconds_of(&a[1])) {
-            (Some(a), Some(b)) => Value::text(clock_text((a - b).clamp(-3_020_399, 3_020_399), 0)),
-            _ => Value::Null,
-        },
-    });
     "datediff" (2, 2) INT, true, false => |_, a| Ok(match (moment(&a[0]), moment(&a[1])) {
         (Some(a), Some(b)) => Value::Int(a.seconds.div_euclid(DAY) - b.seconds.div_euclid(DAY)),
         _ => Value::Null,
@@ -415,28 +374,35 @@ functions! {
     "earlier_text" (3, 3) TEXT, true, false => |_, a| moved(&a[0], &a[1], &a[2], -1);
     "later" (3, 3) MOMENT, true, false => |_, a| moved(&a[0], &a[1], &a[2], 1);
     "earlier" (3, 3) MOMENT, true, false => |_, a| moved(&a[0], &a[1], &a[2], -1);
-    "convert_tz" (3, 3) MOMENT, true, false => |_, a| Ok(match (moment(&a[0]), zone_seconds(&text(&a[1])), zone_seconds(&text(&a[2]))) {
-        (Some(moment), Some(from), Some(to)) => datetime(Datetime { seconds: moment.seconds - from + to, ..moment }),
-        // Zones that nobody has told the server of give null.
-        _ => Value::Null,
-    });
-    "date_format" (2, 2) TEXT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))));
-    "time_format" (2, 2) TEXT, true, false => |_, a| {
-        let clock = seconds_of(&a[0]).map(|seconds| Datetime { seconds: seconds.rem_euclid(DAY), ..Datetime::default() });
-        Ok(clock.map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))))
+    "convert_tz" (3, 3) MOMENT, true, false => |_, a| {
+        let (from, to) = (crate::zones::of_mysql(&text(&a[1])), crate::zones::of_mysql(&text(&a[2])));
+        Ok(match (moment(&a[0]), from, to) {
+            (Some(clock), Some(from), Some(to)) => {
+                let moment = crate::postgres_functions::moment_in(&from, &clock);
+                let found = moment.and_then(|moment| crate::postgres_functions::clock_in(&to, &moment));
+                found.map_or(Value::Null, datetime)
+            }
+            // Zones that there are none of give null.
+            _ => Value::Null,
+        })
     };
+    "date_format" (2, 2) TEXT, true, false => |run, a| Ok(match &a[0] { Value::Interval(interval) => Some(on_today(run, interval)), value => moment(value) }.map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))));
     "str_to_date" (2, 2) MOMENT, true, false => |_, a| Ok(read(&text(&a[0]), &text(&a[1])).map_or(Value::Null, |found| datetime(found.0)));
     "unix_timestamp" (0, 1) INT, true, false => |run, a| Ok(match a.first() {
         None => Value::Int(run.now_ns.div_euclid(1_000_000_000) as i64),
-        Some(value) => moment(value).map_or(Value::Null, |moment| Value::Int(moment.seconds.max(0))),
+        Some(value) => moment(value).map_or(Value::Null, |clock| {
+            let moment = run.zone().and_then(|zone| zone.moment(&clock)).unwrap_or(clock);
+            Value::Int(moment.seconds.max(0))
+        }),
     });
-    "from_unixtime" (1, 2) MOMENT, true, false => |_, a| {
+    "from_unixtime" (1, 2) MOMENT, true, false => |run, a| {
         let value = double(&a[0]);
         if !(0.0..=32_536_771_199.0).contains(&value) {
             return Ok(Value::Null);
         }
         let micros = ((value.fract() * 1e6).round() as i32).min(999_999);
         let found = Datetime { seconds: value.trunc() as i64, nanoseconds: micros * 1000, ..Datetime::default() };
+        let found = run.zone().and_then(|zone| zone.clock(&found)).unwrap_or(found);
         Ok(match a.get(1) {
             Some(pattern) => Value::text(format(&found, &text(pattern))),
             None => datetime(found),
@@ -572,19 +538,6 @@ functions! {
     "digits_of_moment" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.year * 100 + parts.month) * 100 + parts.day);
     "digits_of_clock" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| {
         let day = (parts.year * 100 + parts.month) * 100 + parts.day;
-    "number_of_choice" (2, MANY) INT, true, false => |_, a| {
-        let number_of = |word: &str| {
-            a[2..].iter().position(|known| matches!(known, Value::Text(known) if known.to_lowercase() == word.to_lowercase()))
-        };
-        let value = text(&a[0]);
-        Ok(match a[1] {
-            Value::Bool(true) => {
-                let bits = value.split(',').filter_map(number_of).fold(0u64, |bits, at| bits | 1u64.checked_shl(at as u32).unwrap_or(0));
-                Value::integer(i128::from(bits)).unwrap_or_default()
-            }
-            _ => Value::Int(number_of(&value).map_or(0, |at| at as i64 + 1)),
-        })
-    };
         day * 1_000_000 + parts.clock / 3600 * 10_000 + parts.clock / 60 % 60 * 100 + parts.clock % 60
     });
 
@@ -618,6 +571,19 @@ functions! {
             value => value.as_decimal().and_then(|value| crate::arithmetic::rounded_to(value, scale)),
         };
         Ok(found.map_or_else(|| a[0].clone(), Value::decimal))
+    };
+    "number_of_choice" (2, MANY) INT, true, false => |_, a| {
+        let number_of = |word: &str| {
+            a[2..].iter().position(|known| matches!(known, Value::Text(known) if known.to_lowercase() == word.to_lowercase()))
+        };
+        let value = text(&a[0]);
+        Ok(match a[1] {
+            Value::Bool(true) => {
+                let bits = value.split(',').filter_map(number_of).fold(0u64, |bits, at| bits | 1u64.checked_shl(at as u32).unwrap_or(0));
+                Value::integer(i128::from(bits)).unwrap_or_default()
+            }
+            _ => Value::Int(number_of(&value).map_or(0, |at| at as i64 + 1)),
+        })
     };
     "isnull" (1, 1) INT, false, false => |_, a| Ok(Value::Int(i64::from(a[0].is_null())));
     "conv" (3, 3) TEXT, true, false => |_, a| {

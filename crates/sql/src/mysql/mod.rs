@@ -23,6 +23,7 @@ mod set;
 pub(crate) mod show;
 pub(crate) mod statements;
 pub(crate) mod text;
+pub(crate) mod times;
 pub(crate) mod variables;
 mod words;
 

@@ -49,6 +49,9 @@ pub(crate) fn type_name(column: &Column) -> String {
         Base::Date => "date",
         Base::Timestamp | Base::TimestampTz => "datetime(6)",
         Base::Interval => "varchar(255)",
+        Base::Time if column.ty.length > 1 => return format!("time({})", column.ty.length - 1),
+        Base::Time if column.ty.length == 1 => "time",
+        Base::Time => "time(6)",
         Base::Json | Base::Array | Base::Map => "json",
     };
     name.to_string()
@@ -335,7 +338,7 @@ fn sizes(shown: &str, ty: Type) -> [Value; 5] {
         (Base::Int4 | Base::Uint4, _) => (sizes[2], sizes[3]) = (int(10), int(0)),
         (Base::Int8 | Base::Integer, _) => (sizes[2], sizes[3]) = (int(19), int(0)),
         (Base::Uint8, _) => (sizes[2], sizes[3]) = (int(20), int(0)),
-        (Base::Timestamp | Base::TimestampTz, _) => sizes[4] = int(i64::from(ty.length.max(1)) - 1),
+        (Base::Timestamp | Base::TimestampTz | Base::Time, _) => sizes[4] = int(i64::from(ty.length.max(1)) - 1),
         _ => {}
     }
     sizes

@@ -318,7 +318,13 @@ pub(crate) fn assign(session: &Session, assignment: &Assignment, value: Option<V
                 return Err(Error::new(Condition::WrongType, what));
             }
         },
-        Kind::Text => checked_text(&name, &value, shown).map_err(|shown| wrong(&shown))?,
+        Kind::Text => checked_text(&name, &value, shown).map_err(|shown| match name.as_str() {
+            "time_zone" => {
+                let what = format!("Unknown or incorrect time zone: '{shown}'");
+                Error::new(Condition::WrongValue, what).mysql(1298)
+            }
+            _ => wrong(&shown),
+        })?,
     };
     if name.starts_with("character_set_") && !kept.is_empty() {
         check_charset(&kept)?;
@@ -336,9 +342,9 @@ fn checked_text(name: &str, value: &Value, shown: String) -> std::result::Result
             }
             _ => Err(shown),
         },
-        "time_zone" => match shown.to_ascii_uppercase().as_str() {
-            "SYSTEM" | "UTC" | "+00:00" | "+0:00" | "-00:00" | "GMT" => Ok(shown),
-            _ => Err(shown),
+        "time_zone" => match crate::zones::of_mysql(&shown) {
+            Some(_) => Ok(shown),
+            None => Err(shown),
         },
         "sql_mode" => match value.as_integer() {
             Some(0) => Ok(String::new()),
@@ -460,7 +466,7 @@ mod tests {
             ("autocommit", Value::text("maybe")),
             ("@@global.wait_timeout", Value::Int(1)),
             ("sql_mode", Value::text("CHAOS")),
-            ("time_zone", Value::text("Europe/Berlin")),
+            ("time_zone", Value::text("Europe/Nowhere")),
             ("wait_timeout", Value::text("long")),
             ("names", Value::text("koi8r")),
         ] {

@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::types::{Base, Type};
 use database::{Context, Database};
 use sqlparser::ast;
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// Plans that are kept for texts that come again.
@@ -54,7 +55,8 @@ impl Sql {
             return None;
         }
         let cache = self.cache.borrow();
-        let known = cache.get(&Wanted(dialect, text))?;
+        let text = self.key_of(text);
+        let known = cache.get(&Wanted(dialect, &text))?;
         (known.schema_version == database.catalog.schema_version()).then(|| Rc::clone(known))
     }
 
@@ -75,7 +77,7 @@ impl Sql {
         {
             return Ok(known);
         }
-        let key = (dialect, text.to_string());
+        let key = (dialect, self.key_of(text).into_owned());
         let mut statements = dialect.statements(text)?;
         let statement = match statements.len() {
             0 => return Err(Error::new(Condition::Empty, "Failed to execute an empty SQL statement")),
@@ -112,9 +114,18 @@ impl Sql {
             && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
             && !self.has_own_tables()
         {
-            self.keep((dialect, text), &prepared);
+            let key = self.key_of(&text).into_owned();
+            self.keep((dialect, key), &prepared);
         }
         Ok(prepared)
+    }
+
+    /// What the plan of a text is kept by: those of sessions that are not in UTC are other ones.
+    fn key_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.is_zoned() {
+            true => Cow::Owned(format!("\0{text}")),
+            false => Cow::Borrowed(text),
+        }
     }
 
     fn keep(&self, key: (Dialect, String), prepared: &Rc<Prepared>) {
@@ -179,6 +190,9 @@ impl Sql {
             ast::Statement::Insert(insert) => Work::Write(Box::new(binder.bind_insert(&insert)?)),
             ast::Statement::Update(update) => Work::Write(Box::new(binder.bind_update(&update)?)),
             ast::Statement::Delete(delete) => Work::Write(Box::new(binder.bind_delete(&delete)?)),
+            ast::Statement::Merge(merge) if dialect == Dialect::Postgres => {
+                Work::Write(Box::new(binder.bind_merge(&merge)?))
+            }
             ast::Statement::Explain { statement, analyze, format, options, .. } => {
                 let (analyze, form) = explain_form(dialect, analyze, format.as_ref(), options.as_deref())?;
                 let inner = self.bind(database, dialect, text, Said::Parsed(*statement), types)?;
@@ -190,9 +204,6 @@ impl Sql {
                     true => Work::Analyze(Box::new(inner.measured()?), form),
                     false => Work::Explain(Box::new(inner), form),
                 }
-            ast::Statement::Merge(merge) if dialect == Dialect::Postgres => {
-                Work::Write(Box::new(binder.bind_merge(&merge)?))
-            }
             }
             ast::Statement::Set(ast::Set::SingleAssignment {
                 scope: Some(ast::ContextModifier::Session),
@@ -226,6 +237,7 @@ impl Sql {
             dialect,
             text: text.to_string(),
             schema_version,
+            is_zoned: binder.is_zoned,
             work,
             columns,
             declared: types.to_vec(),

@@ -34,7 +34,10 @@ impl Sql {
         sink: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<Outcome> {
         let again;
-        let prepared = match prepared.schema_version == database.catalog.schema_version() {
+        self.speak(context);
+        let is_current = prepared.schema_version == database.catalog.schema_version()
+            && (prepared.dialect == Dialect::Tarantool || prepared.is_zoned == self.is_zoned());
+        let prepared = match is_current {
             true => prepared,
             false => {
                 again = self.prepare(database, context, prepared.dialect, &prepared.text, &prepared.declared)?;
@@ -288,10 +291,10 @@ impl Sql {
             crate::bind::Change::Insert { .. } => "INSERT",
             crate::bind::Change::Update { .. } => "UPDATE",
             crate::bind::Change::Delete { .. } => "DELETE",
+            crate::bind::Change::Merge { .. } => "MERGE",
         };
         let slots: Vec<usize> = write.outputs().iter().map(|output| output.slot).collect();
         let change = |run: &mut Run<'_>, rows: &mut Vec<Vec<Value>>| {
-            crate::bind::Change::Merge { .. } => "MERGE",
             write.run(run, &mut |run| {
                 let row = run.row(&slots);
                 run.take_row(&row)?;
