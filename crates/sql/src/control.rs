@@ -357,7 +357,9 @@ fn set_of(dialect: Dialect, set: &ast::Set) -> Result<Control> {
             Control::SetTransaction { modes: modes_of(modes), is_session: *session }
         }
         ast::Set::SetTimeZone { local, value } => {
+            let is_distance = matches!(value, ast::Expr::Interval(_));
             let value = value_text(value);
+            let value = if is_distance { format!("INTERVAL '{}'", value.trim_matches('\'')) } else { value };
             let is_default = value.eq_ignore_ascii_case("default") || value.eq_ignore_ascii_case("local");
             Control::Set { name: "timezone".to_string(), value: (!is_default).then_some(value), is_local: *local }
         }

@@ -404,7 +404,9 @@ impl Expr {
         let all_like = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b));
         match (self, other) {
             (Expr::Const(a), Expr::Const(b)) => {
-                std::mem::discriminant(a) == std::mem::discriminant(b) && a.order(b) == Ordering::Equal
+                // A month is as long as thirty days, and not the same.
+                let is_other = matches!((a, b), (Value::Interval(a), Value::Interval(b)) if a.fields != b.fields);
+                std::mem::discriminant(a) == std::mem::discriminant(b) && a.order(b) == Ordering::Equal && !is_other
             }
             (Expr::Slot(a), Expr::Slot(b)) => a == b,
             (Expr::Param(a), Expr::Param(b)) => a == b,

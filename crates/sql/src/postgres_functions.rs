@@ -129,6 +129,12 @@ fn civil(year: i64, month: i64, day: i64) -> Result<Datetime> {
 /// PostgreSQL takes `+02` as POSIX does: for what is west of Greenwich.
 pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
     let trimmed = name.trim();
+    // `<+05:30>-05:30`: a distance, and what it is called.
+    if let Some((_, distance)) = trimmed.strip_prefix('<').and_then(|rest| rest.split_once('>'))
+        && distance.starts_with(['+', '-'])
+    {
+        return zone(distance, true);
+    }
     if let Some(digits) = trimmed.strip_prefix(['+', '-']) {
         let sign = if trimmed.starts_with('-') != is_posix { -1 } else { 1 };
         let mut parts = digits.splitn(3, ':');
@@ -158,7 +164,13 @@ pub(crate) fn clock_in(zone: &jiff::tz::TimeZone, moment: &Datetime) -> Option<D
 pub(crate) fn moment_in(zone: &jiff::tz::TimeZone, clock: &Datetime) -> Option<Datetime> {
     let shown = jiff::Timestamp::from_second(clock.seconds).ok()?;
     let civil = jiff::tz::TimeZone::UTC.to_datetime(shown);
-    let found = zone.to_ambiguous_timestamp(civil).compatible().ok()?;
+    let found = zone.to_ambiguous_timestamp(civil);
+    let found = match found.offset() {
+        // An hour that comes twice is the second one.
+        jiff::tz::AmbiguousOffset::Fold { .. } => found.later(),
+        _ => found.compatible(),
+    };
+    let found = found.ok()?;
     Some(Datetime { seconds: found.as_second(), ..*clock })
 }
 

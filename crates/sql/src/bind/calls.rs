@@ -66,6 +66,11 @@ impl Binder<'_> {
         if let Some(own) = self.bind_time_call(&name, &mut arguments)? {
             return Ok(own);
         }
+        if name == "find_in_set"
+            && let Some(own) = self.place_in_set(&arguments)?
+        {
+            return Ok(own);
+        }
         match name.as_str() {
             "if" | "iif" if arguments.len() == 3 => {
                 let otherwise = arguments.pop();

@@ -29,6 +29,19 @@ impl Binder<'_> {
         self.call("number_of_choice", arguments).map(Some)
     }
 
+    /// FIND_IN_SET of a word among those of a column of SET: its place among all that the column allows, if it is there. None: it is another call.
+    pub(super) fn place_in_set(&self, arguments: &[Bound]) -> Result<Option<Bound>> {
+        let [Bound { expr: Expr::Const(Value::Text(word)), .. }, value] = arguments else { return Ok(None) };
+        let Some(choices) = self.choices_of(value).filter(Choices::is_set) else { return Ok(None) };
+        let place = choices.words().iter().position(|known| known.to_lowercase() == word.to_lowercase());
+        let number = |value: i64| Bound::new(Expr::Const(Value::Int(value)), Type::of(Base::Int8));
+        let found = self.call("find_in_set", arguments.to_vec())?;
+        let Some(place) = place else { return Ok(Some(found)) };
+        let is_there = self.compare(crate::expr::Comparison::Greater, found.clone(), number(0))?;
+        let branches = vec![(is_there, number(place as i64 + 1).expr)];
+        Ok(Some(Bound { expr: Expr::Case(branches, Box::new(found.expr)), ..found }))
+    }
+
     /// What rows are sorted by: words by their numbers.
     pub(super) fn sorted_as_choice(&self, bound: Bound) -> Result<Bound> {
         Ok(self.number_of_choice(&bound)?.unwrap_or(bound))
