@@ -43,7 +43,8 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Bytes, value) => to_bytes(dialect, value, to)?,
         (Base::Uuid, value) => to_uuid(dialect, value, to)?,
         (Base::Date | Base::Timestamp | Base::TimestampTz, value) => to_moment(dialect, value, to)?,
-        (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(moments::parse_interval(&text)?)),
+        (Base::Time, value) => to_time(dialect, value, to)?,
+        (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(crate::spans::parse_interval(&text)?)),
         (Base::Interval, value @ Value::Interval(_)) => value,
         (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
@@ -418,6 +419,7 @@ fn to_bytes(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             _ => Ok(Value::Bytes(text.as_bytes().into())),
         },
         Value::Uuid(bytes) => Ok(Value::Bytes(bytes[..].into())),
+        value if dialect == Dialect::Mysql => Ok(Value::Bytes(display(dialect, value).as_bytes().into())),
         value => Err(mismatch(dialect, value, to)),
     }
 }
@@ -479,7 +481,8 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             Ok(rounded_moment(moment, to))
         }
         Value::Text(text) => {
-            let moment = moments::parse(text, to.base == Base::Date);
+            let named = if dialect == Dialect::Postgres { moments::named(text) } else { None };
+            let moment = named.or_else(|| moments::parse(text, to.base == Base::Date));
             moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
                 Dialect::Tarantool => invalid(dialect, text, to),
                 // It has the form of one.
@@ -494,6 +497,30 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         }
         value => Err(mismatch(dialect, value, to)),
     }
+}
+
+/// A time of day, which is kept as its text.
+fn to_time(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    let micros = match &value {
+        Value::Text(text) => moments::parse_time(text).ok_or_else(|| {
+            let name = to.name(dialect);
+            match text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":. ".contains(&byte)) {
+                true => {
+                    let what = format!("date/time field value out of range: \"{text}\"");
+                    Error::new(Condition::DatetimeOverflow, what)
+                }
+                false => {
+                    let what = format!("invalid input syntax for type {name}: \"{text}\"");
+                    Error::new(Condition::InvalidDatetime, what)
+                }
+            }
+        })?,
+        Value::Datetime(moment) if moments::endless_name(moment).is_some() => return Ok(Value::Null),
+        Value::Datetime(moment) => moment.seconds.rem_euclid(86_400) * 1_000_000 + i64::from(moment.nanoseconds) / 1000,
+        Value::Interval(interval) => crate::text::parts_of(interval).2.rem_euclid(moments::DAY_US),
+        value => return Err(mismatch(dialect, value, to)),
+    };
+    Ok(Value::text(moments::display_time(micros)))
 }
 
 /// The moment with as many digits of a second as its type has in MySQL.

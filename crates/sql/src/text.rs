@@ -49,6 +49,9 @@ pub fn display_as(dialect: Dialect, value: &Value, ty: Type) -> String {
 
 /// `2026-01-31 12:00:00.5`.
 fn put_moment(out: &mut String, moment: &Datetime, ty: Type) {
+    if let Some(name) = crate::moments::endless_name(moment) {
+        return out.push_str(name);
+    }
     let (days, seconds) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));
     let (year, month, day) = date_of(days);
     let (shown, is_before) = if year > 0 { (year, false) } else { (1 - year, true) };

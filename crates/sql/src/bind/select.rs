@@ -562,9 +562,11 @@ fn catalog_name(ty: Type) -> &'static str {
         Base::Timestamp => "timestamp",
         Base::TimestampTz => "timestamptz",
         Base::Interval => "interval",
+        Base::Time => "time",
         Base::Bytes => "bytea",
         Base::Uuid => "uuid",
-        Base::Json => "json",
+        Base::Json if ty.is_plain_json() => "json",
+        Base::Json => "jsonb",
         _ => "text",
     }
 }

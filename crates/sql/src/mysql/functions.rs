@@ -114,6 +114,9 @@ fn today(run: &Run<'_>) -> Datetime {
     Datetime { seconds: (run.now_ns.div_euclid(1_000_000_000) as i64).div_euclid(DAY) * DAY, ..Datetime::default() }
 }
 
+/// Microseconds of the longest time that there is, 838:59:59.
+const TIME_MAX_US: i64 = 3_020_399_000_000;
+
 fn clock_text(seconds: i64, micros: i64) -> String {
     let (sign, seconds) = if seconds < 0 { ("-", -seconds) } else { ("", seconds) };
     let mut out = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -146,6 +149,44 @@ fn seconds_of(value: &Value) -> Option<i64> {
         _ => seconds,
     };
     Some(sign * seconds)
+}
+
+/// Microseconds of a time: of the day of a moment, or of `[-][days ]hours:minutes:seconds.part`.
+fn micros_of_time(value: &Value) -> Option<i64> {
+    let of_day = |moment: Datetime| moment.seconds.rem_euclid(DAY) * 1_000_000 + i64::from(moment.nanoseconds / 1000);
+    if let Value::Datetime(moment) = value {
+        return Some(of_day(**moment));
+    }
+    let text = text(value);
+    let text = text.trim();
+    let (sign, rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    if rest.contains('-') {
+        return parse(rest).map(of_day);
+    }
+    let (days, clock) = match rest.split_once(' ') {
+        Some((days, clock)) => (days.parse::<i64>().ok()?, clock.trim()),
+        None => (0, rest),
+    };
+    let (whole, part) = clock.split_once('.').unwrap_or((clock, ""));
+    let part: String = part.chars().chain("000000".chars()).take(6).collect();
+    let seconds = seconds_of(&Value::text(whole))?.checked_add(days.checked_mul(DAY)?)?;
+    seconds.checked_mul(1_000_000)?.checked_add(part.parse().ok()?)?.checked_mul(sign)
+}
+
+/// A time with so many digits of a second.
+fn time_text(micros: i64, digits: u32) -> String {
+    let unit = 10i64.pow(6 - digits.min(6));
+    let micros = micros.clamp(-TIME_MAX_US, TIME_MAX_US);
+    let rounded = (micros.abs() + unit / 2) / unit * unit;
+    let mut out = clock_text(rounded / 1_000_000, 0);
+    if micros < 0 && rounded > 0 {
+        out.insert(0, '-');
+    }
+    if digits > 0 {
+        let part = format!("{:06}", rounded % 1_000_000);
+        let _ = write!(out, ".{}", &part[..digits.min(6) as usize]);
+    }
+    out
 }
 
 /// A moment so much later, as MySQL gives it: text where text was given.
@@ -357,6 +398,10 @@ functions! {
         (None, Some(seconds)) => Value::text(clock_text(seconds, 0)),
         (None, None) => Value::Null,
     });
+    "cast_time" (2, 2) TEXT, true, false => |_, a| {
+        let micros = micros_of_time(&a[0]);
+        Ok(micros.map_or(Value::Null, |micros| Value::text(time_text(micros, integer(&a[1]).clamp(0, 6) as u32))))
+    };
     "timestamp" (1, 1) MOMENT, true, false => |_, a| Ok(moment(&a[0]).map_or(Value::Null, datetime));
     "year" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.year);
     "month" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| parts.month);
