@@ -416,12 +416,39 @@ fn to_bytes(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             (Some(digits), Dialect::Postgres) => {
                 from_hex(digits).map(|bytes| Value::Bytes(bytes.into())).ok_or_else(|| invalid(dialect, text, to))
             }
+            (None, Dialect::Postgres) if text.contains('\\') => {
+                from_escapes(text).map(|bytes| Value::Bytes(bytes.into())).ok_or_else(|| invalid(dialect, text, to))
+            }
             _ => Ok(Value::Bytes(text.as_bytes().into())),
         },
         Value::Uuid(bytes) => Ok(Value::Bytes(bytes[..].into())),
         value if dialect == Dialect::Mysql => Ok(Value::Bytes(display(dialect, value).as_bytes().into())),
         value => Err(mismatch(dialect, value, to)),
     }
+}
+
+/// Bytes of PostgreSQL's older form: three octal digits behind a backslash, or another backslash.
+fn from_escapes(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'\\', [b'\\', behind @ ..]) => {
+                out.push(b'\\');
+                behind
+            }
+            (b'\\', [high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', behind @ ..]) => {
+                out.push((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'));
+                behind
+            }
+            (b'\\', _) => return None,
+            (byte, behind) => {
+                out.push(*byte);
+                behind
+            }
+        };
+    }
+    Some(out)
 }
 
 /// Bytes from pairs of hexadecimal digits.

@@ -176,6 +176,7 @@ fn parse_offset(digits: &str) -> Option<i64> {
 /// A time of day from text, in microseconds since midnight. A day before it and a zone behind it say nothing. None: it is none.
 pub fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
+    let text = text.strip_suffix("BC").or_else(|| text.strip_suffix("AD")).map_or(text, str::trim_end);
     let rest = match text.split_once([' ', 'T', 't']) {
         Some((day, rest)) if parse_date(day).is_some() => rest.trim(),
         _ => text,
@@ -331,6 +332,7 @@ mod tests {
             ("04:05 PM", "16:05:00"),
             ("24:00:00", "24:00:00"),
             ("2003-04-12 04:05:06+02", "04:05:06"),
+            ("0003-04-12 04:05:06 BC", "04:05:06"),
         ] {
             assert_eq!(shown(text).as_deref(), Some(wanted), "{text}");
         }

@@ -465,7 +465,12 @@ impl Type {
 
     fn of_name(dialect: Dialect, name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
-        let base = match lower.trim_start_matches("pg_catalog.") {
+        let short = lower.trim_start_matches("pg_catalog.");
+        if let (Dialect::Postgres, Some(element)) = (dialect, short.strip_prefix('_')) {
+            // The catalog's names of arrays.
+            return Type::of_name(dialect, element).filter(|ty| ty.base != Base::Array).map(Type::array_of);
+        }
+        let base = match short {
             "bool" => Base::Bool,
             "int1" => Base::Int1,
             "int2" | "smallserial" | "serial2" => Base::Int2,
