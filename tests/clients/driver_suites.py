@@ -78,7 +78,8 @@ EXPECTED = {
             (r"BPChar", "character(n) is varchar(n)"), (r"TypesChange", "a column of the primary key is kept"),
             (r"TestConnPing", "there is no such setting"), (r"LargeDigitCount", "a decimal has 38 digits and is a number"),
             (r"TooManyParams", "a statement with more than 65,535 parameters is refused when it is prepared")],
-    "pq": [(r"TestCopyIn", "a COPY that another session's change of the schema meets fails"), (r"StartupClosesConn|ErrorDuringStartup|TestAuth", ONE_DATABASE), (r"hstore", "there is no such type"),
+    "pq": [(r"TestCopyIn", "a COPY that another session's change of the schema meets fails"),
+           (r"StartupClosesConn|ErrorDuringStartup|TestAuth", ONE_DATABASE), (r"hstore", "there is no such type"),
            (r"TestTimeWithZone", "zones but UTC, encodings but UTF-8"), (r"TestDecodeScan", "zones but UTC, encodings but UTF-8"),
            (r"TestError/", "a syntax error has a detail, errors of values have no place, and a view may be copied")],
     "asyncpg": [(r"ExecuteMany|execute_many", "rows of a table with a key come in its order; the tests behind it find its table"),
@@ -369,7 +370,7 @@ def main():
     known = {}
     for path in options.known or []:
         for name, suite in json.loads(pathlib.Path(path).read_text(encoding="utf-8")).items():
-            known[name] = {test: (case["against"], "") for test, case in suite["tests"].items() if case["against"] != "absent"}
+            known[name] = {test: (case["against"], "") for test, case in suite["tests"].items() if case["against"] not in (None, "absent")}
     unexpected, document = 0, {}
     for name in options.only or ALL:
         address = options.mysql if name in MYSQL else options.postgres
