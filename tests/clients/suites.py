@@ -34,6 +34,8 @@ ARCHIVES = {"asynctnt": "asynctnt==2.4.0", "tarantool-python": "tarantool==1.3.0
 HELPERS = ["pytest==9.2.0", "pyyaml==6.0.3", "python-dateutil", "pytz", "dbapi-compliance==1.15.0"]
 
 SUITE_MAX_S = 1200
+# What is kept of a test's output, from its end.
+TEXT_MAX = 20_000
 # Packages of go-tarantool, in the order of `go test ./...`. Each is a process of its own: a panic ends the package only.
 GO_PACKAGES = [".", "./arrow", "./box", "./crud", "./datetime", "./decimal", "./pool", "./queue", "./settings", "./test_helpers", "./uuid"]
 
@@ -102,15 +104,15 @@ def fetch_archive(directory, python, name):
     return suite
 
 
-def fetch_go(directory):
-    """A copy of the module that may be written to."""
-    suite = directory / "suite-go-tarantool"
+def fetch_go_module(directory, name, module):
+    """A copy of a module of Go that may be written to, with its tests."""
+    suite = directory / f"suite-{name}"
     if not shutil.which("go"):
         raise CannotInstall("go is not installed")
     if not (suite / "fetched").exists():
-        say(f"fetching {GO_MODULE}")
+        say(f"fetching {module}")
         shutil.rmtree(suite, ignore_errors=True)
-        done = subprocess.run(["go", "mod", "download", "-json", GO_MODULE], capture_output=True, text=True, check=False)
+        done = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CannotInstall(done.stdout + done.stderr)
         shutil.copytree(json.loads(done.stdout)["Dir"], suite)
@@ -165,6 +167,25 @@ def run_python(name, suite, python, environment, test_filter):
         return results
 
 
+def go_outcomes(lines, place):
+    """Outcome and text by test of what `go test -json` wrote about the package at a place of its module."""
+    texts, results = {}, {}
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        test = event.get("Test")
+        name = f"/{place}/{test}" if place else f"/{test}"
+        if event["Action"] in ("output", "build-output"):
+            texts[name] = (texts.get(name, "") + event["Output"])[-TEXT_MAX:]
+        elif event["Action"] in ("pass", "fail", "skip") and test:
+            results[name] = ({"pass": "passed", "fail": "failed", "skip": "skipped"}[event["Action"]], texts.get(name, ""))
+        elif event["Action"] == "fail" and not results:
+            results[f"{name.removesuffix('None')}as a whole"] = ("failed", texts.get(name, "")[-2000:])
+    return results
+
+
 def run_go(suite, environment, test_filter):
     """Runs the packages of go-tarantool, each for itself. Returns outcome and text by test."""
     results = {}
@@ -174,21 +195,7 @@ def run_go(suite, environment, test_filter):
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             run_group([*command, package], dict(environment, GOFLAGS="-mod=mod"), suite, output)
             output.seek(0)
-            texts, place, found = {}, package.strip("./"), False
-            for line in output:
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    continue
-                test = event.get("Test")
-                name = f"/{place}/{test}" if place else f"/{test}"
-                if event["Action"] == "output":
-                    texts[name] = texts.get(name, "") + event["Output"]
-                elif event["Action"] in ("pass", "fail", "skip") and test:
-                    found = True
-                    results[name] = ({"pass": "passed", "fail": "failed", "skip": "skipped"}[event["Action"]], texts.get(name, ""))
-                elif event["Action"] == "fail" and not found:
-                    results[f"{name.removesuffix('None')}as a whole"] = ("failed", texts.get(name, "")[-2000:])
+            results.update(go_outcomes(output, package.strip("./")))
     return results
 
 
@@ -200,7 +207,7 @@ def run_suite(name, server, directory, python, options):
         environment.pop("TARANTOOL_BIN", None)
         begun = time.monotonic()
         if name == "go-tarantool":
-            results = run_go(fetch_go(directory), environment, options.filter)
+            results = run_go(fetch_go_module(directory, name, GO_MODULE), environment, options.filter)
         else:
             results = run_python(name, fetch_archive(directory, python, name), python, environment, options.filter)
     say(f"{name} against {server}: {counts(results)} in {time.monotonic() - begun:.0f} s")

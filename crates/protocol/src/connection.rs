@@ -199,6 +199,11 @@ impl Connection {
         crate::logins::is_near(self.session.peer.as_deref()) || self.outlet.is_sealed()
     }
 
+    /// The version of TLS and the cipher, if it is by TLS.
+    pub(crate) fn seal(&self) -> Option<(String, String)> {
+        self.outlet.seal()
+    }
+
     /// It is one request, which has come as a datagram.
     pub(crate) fn is_datagram(&self) -> bool {
         self.outlet.stream.is_exchange()

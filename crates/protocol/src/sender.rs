@@ -62,6 +62,11 @@ impl Outlet {
         self.tls.is_some()
     }
 
+    /// The version of TLS and the cipher, by their names in OpenSSL.
+    pub(crate) fn seal(&self) -> Option<(String, String)> {
+        self.tls.as_ref().and_then(|secure| secure.session().seal())
+    }
+
     /// `session`: the connection is by TLS; its handshake is done.
     pub(crate) fn new(stream: Stream, session: Option<Session>, unsent_total: Arc<AtomicUsize>) -> Arc<Self> {
         let held = session.as_ref().map_or(0, Session::held);

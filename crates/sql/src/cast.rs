@@ -44,7 +44,7 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Uuid, value) => to_uuid(dialect, value, to)?,
         (Base::Date | Base::Timestamp | Base::TimestampTz, value) => to_moment(dialect, value, to)?,
         (Base::Time, value) => to_time(dialect, value, to, strictness)?,
-        (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(moments::parse_interval(&text)?)),
+        (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(crate::spans::parse_interval(&text)?)),
         (Base::Interval, value @ Value::Interval(_)) => value,
         (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
@@ -416,11 +416,39 @@ fn to_bytes(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             (Some(digits), Dialect::Postgres) => {
                 from_hex(digits).map(|bytes| Value::Bytes(bytes.into())).ok_or_else(|| invalid(dialect, text, to))
             }
+            (None, Dialect::Postgres) if text.contains('\\') => {
+                from_escapes(text).map(|bytes| Value::Bytes(bytes.into())).ok_or_else(|| invalid(dialect, text, to))
+            }
             _ => Ok(Value::Bytes(text.as_bytes().into())),
         },
         Value::Uuid(bytes) => Ok(Value::Bytes(bytes[..].into())),
+        value if dialect == Dialect::Mysql => Ok(Value::Bytes(display(dialect, value).as_bytes().into())),
         value => Err(mismatch(dialect, value, to)),
     }
+}
+
+/// Bytes of PostgreSQL's older form: three octal digits behind a backslash, or another backslash.
+fn from_escapes(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'\\', [b'\\', behind @ ..]) => {
+                out.push(b'\\');
+                behind
+            }
+            (b'\\', [high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', behind @ ..]) => {
+                out.push((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'));
+                behind
+            }
+            (b'\\', _) => return None,
+            (byte, behind) => {
+                out.push(*byte);
+                behind
+            }
+        };
+    }
+    Some(out)
 }
 
 /// Bytes from pairs of hexadecimal digits.
@@ -480,7 +508,8 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             Ok(rounded_moment(moment, to))
         }
         Value::Text(text) => {
-            let moment = moments::parse(text, to.base == Base::Date);
+            let named = if dialect == Dialect::Postgres { moments::named(text) } else { None };
+            let moment = named.or_else(|| moments::parse(text, to.base == Base::Date));
             moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
                 Dialect::Tarantool => invalid(dialect, text, to),
                 // It has the form of one.

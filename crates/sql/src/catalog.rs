@@ -330,6 +330,15 @@ impl Virtual {
         }
     }
 
+    /// True for a column that is an `oid` there: clients have no other type of arrays of numbers that they know by themselves.
+    pub(crate) fn is_object_number(&self, column: &str) -> bool {
+        let endings = ["id", "namespace", "owner", "collation", "basetype"];
+        self.schema == "pg_catalog"
+            && column != "pid"
+            && (endings.iter().any(|ending| column.ends_with(ending))
+                || matches!(column, "typelem" | "typarray" | "rngsubtype" | "reltype" | "relam" | "reltablespace"))
+    }
+
     /// True if each row says in a hidden column, `tableoid`, which table it is of.
     pub(crate) fn has_table_number(&self) -> bool {
         self.schema == "pg_catalog"

@@ -18,6 +18,8 @@ pub enum Isolation {
 pub struct Modes {
     /// As said; none: as the session has it.
     pub isolation: Option<Isolation>,
+    /// What was said: a level may be kept by a stricter one.
+    pub level: Option<&'static str>,
     /// True if it may not write.
     pub is_read_only: Option<bool>,
 }
@@ -235,6 +237,8 @@ pub struct Copy {
     pub has_header: bool,
     /// Stands around columns of CSV, and before a quote within one.
     pub quote: (u8, u8),
+    /// Columns whose values always stand in quotes, are never read as null, and are null in quotes as well: FORCE QUOTE, NOT NULL, NULL.
+    pub forced: [Vec<String>; 3],
 }
 
 /// The statement about the session that this is. None: it is another one. Errors: a form that is not known.
@@ -332,12 +336,13 @@ fn modes_of(modes: &[ast::TransactionMode]) -> Modes {
                 found.is_read_only = Some(*mode == ast::TransactionAccessMode::ReadOnly);
             }
             ast::TransactionMode::IsolationLevel(level) => {
-                found.isolation = Some(match level {
-                    ast::TransactionIsolationLevel::ReadUncommitted | ast::TransactionIsolationLevel::ReadCommitted => {
-                        Isolation::ReadCommitted
-                    }
-                    _ => Isolation::Serializable,
-                });
+                let (isolation, name) = match level {
+                    ast::TransactionIsolationLevel::ReadUncommitted => (Isolation::ReadCommitted, "read uncommitted"),
+                    ast::TransactionIsolationLevel::ReadCommitted => (Isolation::ReadCommitted, "read committed"),
+                    ast::TransactionIsolationLevel::RepeatableRead => (Isolation::Serializable, "repeatable read"),
+                    _ => (Isolation::Serializable, "serializable"),
+                };
+                (found.isolation, found.level) = (Some(isolation), Some(name));
             }
         }
     }
@@ -417,6 +422,9 @@ fn copy_of(
         }
     };
     let mut format = CopyFormat::Text;
+    let mut forced: [Vec<String>; 3] = Default::default();
+    let names =
+        |columns: &[ast::Ident]| -> Vec<String> { columns.iter().map(|name| Dialect::Postgres.fold(name)).collect() };
     let (mut delimiter, mut null, mut has_header, mut quote, mut escape) = (None, None, false, '"', None);
     for option in options {
         match option {
@@ -436,8 +444,10 @@ fn copy_of(
             ast::CopyOption::Header(is_there) => has_header = *is_there,
             ast::CopyOption::Quote(wanted) => quote = *wanted,
             ast::CopyOption::Escape(wanted) => escape = Some(*wanted),
+            ast::CopyOption::ForceQuote(columns) => forced[0] = names(columns),
+            ast::CopyOption::ForceNotNull(columns) => forced[1] = names(columns),
+            ast::CopyOption::ForceNull(columns) => forced[2] = names(columns),
             ast::CopyOption::Freeze(_) | ast::CopyOption::Encoding(_) => {}
-            other => return Err(Error::unsupported(format!("COPY option '{other}'"))),
         }
     }
     for option in legacy {
@@ -453,7 +463,8 @@ fn copy_of(
                         ast::CopyLegacyCsvOption::Header => has_header = true,
                         ast::CopyLegacyCsvOption::Quote(wanted) => quote = *wanted,
                         ast::CopyLegacyCsvOption::Escape(wanted) => escape = Some(*wanted),
-                        other => return Err(Error::unsupported(format!("COPY option '{other}'"))),
+                        ast::CopyLegacyCsvOption::ForceQuote(columns) => forced[0] = names(columns),
+                        ast::CopyLegacyCsvOption::ForceNotNull(columns) => forced[1] = names(columns),
                     }
                 }
             }
@@ -475,5 +486,6 @@ fn copy_of(
         null: null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_string() }),
         has_header,
         quote: (byte(quote, "quote")?, byte(escape.unwrap_or(quote), "escape")?),
+        forced,
     })
 }

@@ -59,6 +59,7 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 /// Spells statements of PostgreSQL as the parser wants them: options of COPY are `true` and `false`, not `on` and `off`; what is said behind statements that
 /// have nothing to do here is left out.
 fn respell(tokens: &mut Vec<TokenWithSpan>) {
+    leave_out_deferrable(tokens);
     leave_out_ownership(tokens);
     crate::ddl::respell_sequences(tokens);
     crate::ddl::respell_likes(tokens);
@@ -121,6 +122,44 @@ fn idle_statement(token: &Token) -> Option<&'static str> {
 /// The tag of a statement that is written as VACUUM of a table of this name. None: it is VACUUM.
 pub(crate) fn idle_tag(name: &str) -> Option<&'static str> {
     IDLE_STATEMENTS.into_iter().find(|tag| *tag == name)
+}
+
+/// `BEGIN DEFERRABLE`, `SET TRANSACTION READ ONLY, NOT DEFERRABLE`: nobody waits for a moment at which nothing can fail.
+fn leave_out_deferrable(tokens: &mut [TokenWithSpan]) {
+    let is_word =
+        |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(wanted));
+    for statement in tokens.split_mut(|token| token.token == Token::SemiColon) {
+        let seen: Vec<usize> =
+            (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+        let word = |at: usize, wanted: &str| seen.get(at).is_some_and(|at| is_word(&statement[*at].token, wanted));
+        let is_about_modes = word(0, "begin")
+            || word(0, "start")
+            || word(0, "set") && (word(1, "transaction") || word(1, "session") && word(2, "characteristics"));
+        if !is_about_modes {
+            continue;
+        }
+        let Some(at) = (1..seen.len()).find(|at| word(*at, "deferrable")) else { continue };
+        let first = if word(at - 1, "not") { at - 1 } else { at };
+        let mut gone: Vec<usize> = (first..=at).collect();
+        let is_comma = |at: usize| seen.get(at).is_some_and(|at| statement[*at].token == Token::Comma);
+        match () {
+            () if is_comma(first - 1) => gone.push(first - 1),
+            () if is_comma(at + 1) => gone.push(at + 1),
+            () => {}
+        }
+        // Nothing else is said: what is there by itself.
+        let is_alone = word(0, "set") && gone.len() + if word(1, "session") { 5 } else { 2 } == seen.len();
+        for place in &gone {
+            statement[seen[*place]].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+        }
+        if is_alone {
+            statement[seen[0]].token = Token::make_keyword("VACUUM");
+            statement[seen[1]].token = Token::make_word("SET CONSTRAINTS", Some('"'));
+            seen[2..].iter().for_each(|at| {
+                statement[*at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+            });
+        }
+    }
 }
 
 /// `ALTER SEQUENCE ... OWNED BY`, `OWNER TO`: whose a sequence is has no effect here.
@@ -455,6 +494,30 @@ fn has_own(text: &str) -> bool {
     })
 }
 
+/// What the parser says, in the words of PostgreSQL and with the place; what it has expected is a detail.
+fn postgres_syntax_error(what: &str) -> Error {
+    if let Some((expected, found)) = what.rsplit_once(", found: ") {
+        let detail = expected.to_string();
+        let error = |message: String| Error::new(Condition::Syntax, message).detail(format!("{detail}."));
+        return match found.rsplit_once(" at Line: ") {
+            Some((word, place)) if let Some((line, column)) = place.split_once(", Column: ") => {
+                let message = match word {
+                    "EOF" => "syntax error at end of input".to_string(),
+                    word => format!("syntax error at or near \"{word}\""),
+                };
+                let location = sqlparser::tokenizer::Location {
+                    line: line.trim().parse().unwrap_or(0),
+                    column: column.trim().parse().unwrap_or(0),
+                };
+                error(message).at(location)
+            }
+            None if found == "EOF" => error("syntax error at end of input".to_string()),
+            _ => error(format!("syntax error at or near \"{found}\"")),
+        };
+    }
+    Error::new(Condition::Syntax, format!("syntax error: {what}"))
+}
+
 impl Dialect {
     /// Takes a text apart into statements. Errors: `Syntax`, `LimitExceeded`.
     pub fn parse(self, text: &str) -> Result<Vec<Statement>> {
@@ -556,6 +619,9 @@ impl Dialect {
     /// What the parser says, in the words of the dialect where it says which word it is about.
     fn syntax_error(self, what: &str) -> Error {
         let place = what.rsplit_once(", found: ").and_then(|(_, found)| found.split_once(" at Line: "));
+        if self == Dialect::Postgres {
+            return postgres_syntax_error(what);
+        }
         let (Some((word, place)), Dialect::Tarantool) = (place, self) else {
             return Error::new(Condition::Syntax, format!("syntax error: {what}"));
         };

@@ -134,6 +134,8 @@ conditions! {
     LockTimeout = "55P03", 1205, Timeout;
     /// The statement took too long or was cancelled.
     Cancelled = "57014", 1317, SqlExecute;
+    /// The session was ended by somebody.
+    Terminated = "57P01", 1317, SqlExecute;
     /// The user has no right.
     AccessDenied = "42501", 1142, AccessDenied;
     /// Only reading is allowed.
@@ -258,6 +260,10 @@ pub struct Body {
     pub column: Option<String>,
     /// The constraint or index.
     pub constraint: Option<String>,
+    /// The line and the column of the text that it is about, from 1 on.
+    pub(crate) place: Option<(u64, u64)>,
+    /// The character of the text that it is about, from 1 on.
+    pub position: Option<usize>,
     /// MySQL's number, where it is not that of the condition.
     pub mysql: Option<u16>,
     /// The error of the database that it comes from.
@@ -277,6 +283,8 @@ impl Error {
             table: None,
             column: None,
             constraint: None,
+            place: None,
+            position: None,
             mysql: None,
             source: None,
             tarantool: None,
@@ -294,6 +302,26 @@ impl Error {
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// The same about a place in the text of the statement.
+    #[must_use]
+    pub(crate) fn at(mut self, place: sqlparser::tokenizer::Location) -> Self {
+        if place.line > 0 {
+            self.0.place.get_or_insert((place.line, place.column));
+        }
+        self
+    }
+
+    /// The same with the number of the character that its place has in the text.
+    #[must_use]
+    pub fn located(mut self, text: &str) -> Self {
+        if let (Some((line, column)), None) = (self.0.place, self.0.position) {
+            let (line, column) = (line as usize, column as usize);
+            let before: usize = text.split('\n').take(line - 1).map(|line| line.chars().count() + 1).sum();
+            self.0.position = Some(before + column);
+        }
         self
     }
 

@@ -333,6 +333,7 @@ functions! {
     "now" (0, 1) MOMENT, true, false => |run, _| Ok(now(run));
     "current_timestamp" (0, 1) MOMENT, true, false => |run, _| Ok(now(run));
     "statement_timestamp" (0, 0) MOMENT, true, false => |run, _| Ok(now(run));
+    "transaction_timestamp" (0, 0) MOMENT, true, false => |run, _| Ok(now(run));
     "current_date" (0, 0) Returns::Type(Base::Date), true, false => |run, _| Ok(match now(run) {
         Value::Datetime(moment) => {
             let shown = run.zone().and_then(|zone| zone.clock(&moment)).unwrap_or(*moment);
@@ -360,6 +361,11 @@ functions! {
         _ => Err(refused("a moment and an interval are wanted")),
     };
     "days_between" (2, 2) INT, true, false => |_, a| match (&a[0], &a[1]) {
+        (Value::Datetime(a), Value::Datetime(b))
+            if moments::endless_name(a).is_some() || moments::endless_name(b).is_some() =>
+        {
+            Err(Error::new(Condition::DatetimeOverflow, "cannot subtract infinite dates"))
+        }
         (Value::Datetime(a), Value::Datetime(b)) => Ok(Value::Int(a.seconds.div_euclid(86_400) - b.seconds.div_euclid(86_400))),
         _ => Err(refused("days are wanted")),
     };
@@ -712,6 +718,9 @@ pub(crate) fn date_part(unit: &str, value: &Value) -> Result<Value> {
 
 fn date_trunc(unit: &str, value: &Value) -> Result<Value> {
     let Value::Datetime(moment) = value else { return Err(refused("a day or a moment is wanted")) };
+    if moments::endless_name(moment).is_some() {
+        return Ok(value.clone());
+    }
     let day = moment.seconds.div_euclid(86_400);
     let (year, month, _) = tuple::datetime::date_of(day);
     let start_of = |year: i64, month: u32| {

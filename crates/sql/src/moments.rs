@@ -1,40 +1,97 @@
 //! Days, moments and spans of time as text.
 
-use crate::error::{Condition, Error, Result};
-use jiff::civil::{Date, DateTime, Time};
+use jiff::civil::Date;
 use tuple::datetime::{Datetime, Interval};
 
 /// The first and the last second that there are moments of: those of the years -9999 and 9999.
 const FIRST_SECOND: i64 = -377_705_116_800;
 const LAST_SECOND: i64 = 253_402_300_799;
+/// The years that text names days of, as in PostgreSQL.
+const YEARS: std::ops::RangeInclusive<i64> = -4713..=294_276;
+/// Nanoseconds of a day.
+const DAY_NS: i64 = 86_400 * 1_000_000_000;
+/// Microseconds of a day.
+pub(crate) const DAY_US: i64 = 86_400 * 1_000_000;
 
-/// The moment that a civil time is, in UTC.
-fn moment_of(time: DateTime) -> Option<Datetime> {
-    let zoned = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    let stamp = zoned.timestamp();
-    let nanoseconds = stamp.as_nanosecond().rem_euclid(1_000_000_000);
-    let seconds = stamp.as_nanosecond().div_euclid(1_000_000_000);
-    Some(Datetime {
-        seconds: i64::try_from(seconds).ok()?,
-        nanoseconds: i32::try_from(nanoseconds).ok()?,
-        ..Datetime::default()
-    })
+/// Later than all moments, PostgreSQL's `infinity`: the last one that a row can hold.
+pub(crate) const INFINITY: Datetime = Datetime { seconds: 2_146_764_484 * 86_400, nanoseconds: 0, offset: 0, zone: 0 };
+/// Earlier than all moments, PostgreSQL's `-infinity`: the first one.
+pub(crate) const MINUS_INFINITY: Datetime =
+    Datetime { seconds: -2_148_202_811 * 86_400, nanoseconds: 0, offset: 0, zone: 0 };
+
+/// What PostgreSQL writes for a moment that is none: `infinity`.
+pub fn endless_name(moment: &Datetime) -> Option<&'static str> {
+    match moment.seconds {
+        seconds if seconds == INFINITY.seconds => Some("infinity"),
+        seconds if seconds == MINUS_INFINITY.seconds => Some("-infinity"),
+        _ => None,
+    }
 }
 
-/// A moment from text: a day, a day and a time, with an offset or without one (UTC then).
+/// Later than all moments, or earlier.
+pub const fn endless(is_late: bool) -> Datetime {
+    if is_late { INFINITY } else { MINUS_INFINITY }
+}
+
+/// A word of PostgreSQL for a moment.
+pub(crate) fn named(text: &str) -> Option<Datetime> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "infinity" | "+infinity" => Some(INFINITY),
+        "-infinity" => Some(MINUS_INFINITY),
+        "epoch" => Some(Datetime::default()),
+        _ => None,
+    }
+}
+
+/// The midnight that a day begins with, in UTC. None: there is no such day.
+fn midnight(year: i64, month: i64, day: i64) -> Option<Datetime> {
+    let is_leap = year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
+    let last = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !YEARS.contains(&year) || !(1..=last).contains(&day) {
+        return None;
+    }
+    // Years begin in March, so the day that some have more is their last: the way back from `date_of`.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let of_era = year.rem_euclid(400);
+    let day_of_era = of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1;
+    let days = year.div_euclid(400) * 146_097 + day_of_era - 719_468;
+    Some(Datetime { seconds: days * 86_400, ..Datetime::default() })
+}
+
+/// A moment from text: a day, a day and a time, with an offset, the name of a zone or without one (UTC then), of the years before Christ with `BC`.
 pub(crate) fn parse(text: &str, is_date: bool) -> Option<Datetime> {
     let text = text.trim();
+    let (text, is_before) = match text.strip_suffix("BC").or_else(|| text.strip_suffix("bc")) {
+        Some(rest) => (rest.trim_end(), true),
+        None => (text.strip_suffix("AD").map_or(text, str::trim_end), false),
+    };
     let (day, rest) = match text.find([' ', 'T', 't']) {
         Some(at) => (&text[..at], text[at + 1..].trim()),
         None => (text, ""),
     };
-    let date = parse_date(day)?;
+    let (year, month, day) = parse_date(day)?;
+    // The year before the first one is the first before Christ.
+    let year = if is_before { Some(1 - year).filter(|year| *year < 1)? } else { year };
+    let mut moment = midnight(year, month, day)?;
     if is_date || rest.is_empty() {
-        return moment_of(date.at(0, 0, 0, 0));
+        return Some(moment);
     }
-    let (clock, offset) = split_offset(rest)?;
-    let mut moment = moment_of(DateTime::from_parts(date, clock))?;
-    moment.seconds -= i64::from(offset) * 60;
+    let clock = parse_clock(rest)?;
+    moment.seconds += clock.nanoseconds / 1_000_000_000;
+    moment.nanoseconds = (clock.nanoseconds % 1_000_000_000) as i32;
+    match clock.zone {
+        Zone::Offset(seconds) => moment.seconds -= seconds,
+        Zone::Named(name) => {
+            let zone = crate::postgres_functions::zone(name, false).ok()?;
+            moment = crate::postgres_functions::moment_in(&zone, &moment)?;
+        }
+    }
     Some(moment)
 }
 
@@ -51,43 +108,113 @@ pub(crate) fn has_form(text: &str) -> bool {
     is_day && text[day.len()..].bytes().all(|byte| byte.is_ascii_digit() || b" Tt:.+-Zz".contains(&byte))
 }
 
-fn parse_date(text: &str) -> Option<Date> {
-    let mut parts = text.splitn(3, ['-', '/']);
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
+/// Year, month and day of a text.
+fn parse_date(text: &str) -> Option<(i64, i64, i64)> {
+    let mut parts = text.splitn(3, ['-', '/']).map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??, parts.next()??))
 }
 
-/// A time of day and the minutes that it is ahead of UTC.
-fn split_offset(text: &str) -> Option<(Time, i32)> {
-    let (clock, zone) = match text.find(['+', '-', 'Z', 'z', ' ']) {
-        Some(at) => (&text[..at], text[at..].trim()),
-        None => (text, ""),
-    };
-    let offset = match zone {
-        "" | "Z" | "z" | "UTC" => 0,
-        zone => {
-            let sign = if zone.starts_with('-') { -1 } else { 1 };
-            let digits = zone.strip_prefix(['+', '-'])?;
-            let (hours, minutes) = match digits.split_once(':') {
-                Some((hours, minutes)) => (hours.parse::<i32>().ok()?, minutes.parse::<i32>().ok()?),
-                None if digits.len() == 4 => (digits[..2].parse().ok()?, digits[2..].parse().ok()?),
-                None => (digits.parse().ok()?, 0),
-            };
-            sign * (hours * 60 + minutes)
-        }
-    };
+/// A time of day.
+struct Clock<'a> {
+    /// Since midnight; up to a whole day.
+    nanoseconds: i64,
+    zone: Zone<'a>,
+}
+
+/// What stands behind a time of day.
+enum Zone<'a> {
+    /// Seconds that it is ahead of UTC.
+    Offset(i64),
+    /// The name of one.
+    Named(&'a str),
+}
+
+fn parse_clock(text: &str) -> Option<Clock<'_>> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(text.len());
+    let (clock, mut rest) = (&text[..end], text[end..].trim());
     let mut parts = clock.splitn(3, ':');
-    let hour = parts.next()?.parse().ok()?;
-    let minute = parts.next().unwrap_or("0").parse().ok()?;
+    let mut hour: i64 = parts.next()?.parse().ok()?;
+    let minute: i64 = parts.next().unwrap_or("0").parse().ok()?;
     let seconds = parts.next().unwrap_or("0");
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-    let time = Time::new(hour, minute, whole.parse().ok()?, digits.parse().ok()?).ok()?;
-    Some((time, offset))
+    let (second, part): (i64, i64) = (whole.parse().ok()?, digits.parse().ok()?);
+    let first = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())];
+    if let Some(half) = Some(first).filter(|half| half.eq_ignore_ascii_case("am") || half.eq_ignore_ascii_case("pm")) {
+        if !(1..=12).contains(&hour) {
+            return None;
+        }
+        hour = hour % 12 + if half.eq_ignore_ascii_case("pm") { 12 } else { 0 };
+        rest = rest[2..].trim();
+    }
+    let zone = match rest {
+        "" | "Z" | "z" | "UTC" => Zone::Offset(0),
+        zone => match zone.strip_prefix(['+', '-']) {
+            Some(digits) => Zone::Offset(if zone.starts_with('-') { -1 } else { 1 } * parse_offset(digits)?),
+            None => Zone::Named(zone),
+        },
+    };
+    let nanoseconds = ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + part;
+    let is_good = (0..=24).contains(&hour) && minute < 60 && second <= 60 && nanoseconds <= DAY_NS;
+    is_good.then_some(Clock { nanoseconds, zone })
+}
+
+/// Seconds of `05`, `05:30`, `0530` or `05:30:15`.
+fn parse_offset(digits: &str) -> Option<i64> {
+    let number = |text: &str| text.parse::<i64>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut parts = digits.splitn(3, ':');
+    let first = parts.next()?;
+    let (hours, minutes) = match parts.next() {
+        Some(minutes) => (number(first)?, number(minutes)?),
+        None if first.len() == 4 => (number(&first[..2])?, number(&first[2..])?),
+        None => (number(first)?, 0),
+    };
+    let seconds = parts.next().map_or(Some(0), number)?;
+    (hours < 16 && minutes < 60 && seconds < 60).then_some(hours * 3600 + minutes * 60 + seconds)
+}
+
+/// A time of day from text, in microseconds since midnight. A day before it and a zone behind it say nothing. None: it is none.
+pub fn parse_time(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let text = text.strip_suffix("BC").or_else(|| text.strip_suffix("AD")).map_or(text, str::trim_end);
+    let rest = match text.split_once([' ', 'T', 't']) {
+        Some((day, rest)) if parse_date(day).is_some() => rest.trim(),
+        _ => text,
+    };
+    let clock = match rest.len() {
+        // Digits alone.
+        4 | 6 if rest.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let seconds = if rest.len() == 6 { &rest[4..] } else { "00" };
+            parse_clock(&format!("{}:{}:{seconds}", &rest[..2], &rest[2..4]))?.nanoseconds
+        }
+        _ if !rest.contains(':') => return None,
+        _ => match parse_clock(rest)? {
+            Clock { nanoseconds, zone: Zone::Offset(_) } => nanoseconds,
+            Clock { nanoseconds, zone: Zone::Named(name) } => {
+                crate::postgres_functions::zone(name, false).ok()?;
+                nanoseconds
+            }
+        },
+    };
+    Some((clock + 500) / 1000)
+}
+
+/// A time of day as it is kept and shown; texts of them are in the order of the clock. Microseconds since midnight, of which a day has its number.
+pub fn display_time(micros: i64) -> String {
+    let (seconds, part) = (micros / 1_000_000, micros % 1_000_000);
+    let mut text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if part != 0 {
+        text.push('.');
+        text.push_str(format!("{part:06}").trim_end_matches('0'));
+    }
+    text
 }
 
 /// As PostgreSQL and MySQL write it; a day alone if it has no time.
 pub(crate) fn display(moment: &Datetime) -> String {
+    if let Some(name) = endless_name(moment) {
+        return name.to_string();
+    }
     let day = moment.seconds.div_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
     let rest = moment.seconds.rem_euclid(86_400);
@@ -99,46 +226,6 @@ pub(crate) fn display(moment: &Datetime) -> String {
         text.push_str(micros.trim_end_matches('0'));
     }
     text
-}
-
-/// A span from text: numbers and units, and `hours:minutes:seconds`. Errors: `InvalidDatetime`.
-pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
-    let refused =
-        || Error::new(Condition::InvalidDatetime, format!("invalid input syntax for type interval: \"{text}\""));
-    let mut interval = Interval { adjust: tuple::datetime::ADJUST_NONE, ..Interval::default() };
-    let mut words = text.split_whitespace().peekable();
-    let mut is_any = false;
-    while let Some(word) = words.next() {
-        is_any = true;
-        if word.contains(':') {
-            let is_negative = word.starts_with('-');
-            let parts = clock_of_span(word.trim_start_matches(['-', '+'])).ok_or_else(refused)?;
-            let sign = if is_negative { -1 } else { 1 };
-            for (field, part) in interval.fields[4..].iter_mut().zip(parts) {
-                *field += sign * part;
-            }
-            continue;
-        }
-        let split = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
-        let number: f64 = word[..split].parse().map_err(|_| refused())?;
-        let unit = if split < word.len() { &word[split..] } else { words.next().ok_or_else(refused)? };
-        add_unit(&mut interval, number, unit).ok_or_else(refused)?;
-    }
-    if is_any { Ok(interval) } else { Err(refused()) }
-}
-
-/// Hours, minutes, seconds and nanoseconds of `hours:minutes:seconds`; of hours there may be more than a day has.
-fn clock_of_span(text: &str) -> Option<[i64; 4]> {
-    let mut parts = text.splitn(3, ':');
-    let number = |digits: &str| {
-        let is_one = !digits.is_empty() && digits.len() <= 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        is_one.then(|| digits.parse::<i64>().ok()).flatten()
-    };
-    let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);
-    let (whole, fraction) = parts.next().map_or(("0", ""), |seconds| seconds.split_once('.').unwrap_or((seconds, "")));
-    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-    let (seconds, nanoseconds) = (number(whole)?, number(&digits)?);
-    (minutes < 60 && seconds < 61 && hours < 1 << 31).then_some([hours, minutes, seconds, nanoseconds])
 }
 
 /// Adds so many of a unit to an interval. None: there is no such unit.
@@ -166,6 +253,9 @@ pub(crate) fn add_unit(interval: &mut Interval, number: f64, unit: &str) -> Opti
 
 /// The moment so much later, or earlier: months first, whose last day is kept within the month. None: beyond all moments.
 pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option<Datetime> {
+    if endless_name(moment).is_some() {
+        return Some(*moment);
+    }
     // Wide enough for whatever fields there are.
     let fields = interval.fields.map(|field| i128::from(field) * i128::from(sign));
     let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = fields;
@@ -175,7 +265,7 @@ pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option
     let (year, month) = (i16::try_from(months.div_euclid(12)).ok()?, i8::try_from(months.rem_euclid(12) + 1).ok()?);
     let first = Date::new(year, month, 1).ok()?;
     let date = Date::new(year, month, i8::try_from(date).ok()?.min(first.days_in_month())).ok()?;
-    let midnight = moment_of(date.at(0, 0, 0, 0))?;
+    let midnight = midnight(date.year().into(), date.month().into(), date.day().into())?;
     let nanoseconds = i128::from(moment.nanoseconds) + nanoseconds;
     let clock = i128::from(moment.seconds.rem_euclid(86_400))
         + (weeks * 7 + days) * 86_400
@@ -188,4 +278,67 @@ pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option
         nanoseconds: nanoseconds.rem_euclid(1_000_000_000) as i32,
         ..*moment
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_moments_are_the_outermost_that_a_row_holds() {
+        let second = |moment: Datetime, by: i64| Datetime { seconds: moment.seconds + by, ..moment };
+        assert!(INFINITY.is_good() && !second(INFINITY, 86_400).is_good());
+        assert!(MINUS_INFINITY.is_good() && !second(MINUS_INFINITY, -1).is_good());
+        assert_eq!(named(" Infinity").map(|moment| display(&moment)).as_deref(), Some("infinity"));
+        assert_eq!(
+            moved(&MINUS_INFINITY, &Interval { fields: [0, 0, 0, 5, 0, 0, 0, 0], adjust: 1 }, 1),
+            Some(MINUS_INFINITY)
+        );
+    }
+
+    #[test]
+    fn moments_are_read_as_postgres_reads_them() {
+        let shown = |text: &str| parse(text, false).map(|moment| display(&moment));
+        for (text, wanted) in [
+            ("2020-03-04 24:00:00", "2020-03-05 00:00:00"),
+            ("2001-02-03 04:05:06+07:30:09", "2001-02-02 20:34:57"),
+            ("2001-02-03T12:13:14 Asia/Makassar", "2001-02-03 04:13:14"),
+            ("2001-02-03 04:05:06.5 PM", "2001-02-03 16:05:06.500"),
+            ("2001-02-03 04:05-0130", "2001-02-03 05:35:00"),
+            ("2001-02-03 04:05:06 America/Edmonton", "2001-02-03 11:05:06"),
+        ] {
+            assert_eq!(
+                shown(text).map(|text| text.trim_end_matches('0').to_string()),
+                Some(wanted.trim_end_matches('0').to_string()),
+                "{text}"
+            );
+        }
+        for text in
+            ["2001-02-03 25:00", "2001-02-03 24:00:01", "2001-02-03 04:60", "2001-02-03 nowhere", "0000-01-01 BC"]
+        {
+            assert_eq!(shown(text), None, "{text}");
+        }
+        assert_eq!(parse("0001-12-31 BC", true).map(|moment| moment.seconds), Some(-62_167_219_200 + 365 * 86_400));
+    }
+
+    #[test]
+    fn times_of_day_are_kept_in_the_order_of_the_clock() {
+        let shown = |text: &str| parse_time(text).map(display_time);
+        for (text, wanted) in [
+            ("4:05", "04:05:00"),
+            ("040506", "04:05:06"),
+            ("04:05:06.789", "04:05:06.789"),
+            ("04:05:06.1234567", "04:05:06.123457"),
+            ("04:05 PM", "16:05:00"),
+            ("24:00:00", "24:00:00"),
+            ("2003-04-12 04:05:06+02", "04:05:06"),
+            ("0003-04-12 04:05:06 BC", "04:05:06"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Some(wanted), "{text}");
+        }
+        for text in ["", "4", "24:00:01", "04:05:06 XYZ", "-01:00", "13:00 PM"] {
+            assert_eq!(shown(text), None, "{text}");
+        }
+        assert!(display_time(5_000_000) < display_time(5_500_000) && display_time(5_900_000) < display_time(6_000_000));
+    }
 }

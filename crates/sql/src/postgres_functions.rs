@@ -4,6 +4,7 @@ use crate::cast::{display, from_hex};
 use crate::error::{Condition, Error, Result};
 use crate::formats;
 use crate::functions::{Function, Returns};
+use crate::moments::DAY_US;
 use crate::run::Run;
 use crate::text::parts_of;
 use crate::types::{Base, Type};
@@ -71,6 +72,12 @@ fn interval(value: &Value) -> Result<Rc<Interval>> {
         Value::Interval(interval) => Ok(Rc::clone(interval)),
         _ => Err(refused("an interval is wanted")),
     }
+}
+
+/// Microseconds of a time of day.
+fn clock(value: &Value) -> Result<i64> {
+    let micros = if let Value::Text(text) = value { crate::moments::parse_time(text) } else { None };
+    micros.ok_or_else(|| refused("a time of day is wanted"))
 }
 
 /// An interval of months, days and microseconds.
@@ -322,7 +329,27 @@ fn part(unit: &str, value: &Value) -> Result<Value> {
             other => Err(refused(format!("unit \"{other}\" not recognized for type interval"))),
         };
     }
+    if let Value::Text(_) = value {
+        let micros = i128::from(clock(value)?);
+        return match unit.as_str() {
+            "hour" | "hours" => exact(micros / 3_600_000_000, 0),
+            "minute" | "minutes" => exact(micros / 60_000_000 % 60, 0),
+            "second" | "seconds" => exact(micros % 60_000_000, 6),
+            "millisecond" | "milliseconds" => exact(micros % 60_000_000, 3),
+            "microsecond" | "microseconds" => exact(micros % 60_000_000, 0),
+            "epoch" => exact(micros, 6),
+            other => {
+                let what = format!("unit \"{other}\" not supported for type time without time zone");
+                Err(Error::new(Condition::Unsupported, what))
+            }
+        };
+    }
     let moment = moment(value)?;
+    if crate::moments::endless_name(&moment).is_some() {
+        let has_end =
+            !matches!(unit.as_str(), "epoch" | "year" | "century" | "decade" | "millennium" | "julian" | "isoyear");
+        return if has_end { Ok(Value::Null) } else { Err(out_of_range("numeric")) };
+    }
     let micros = i128::from(moment.seconds.rem_euclid(60)) * 1_000_000 + i128::from(moment.nanoseconds / 1000);
     match unit.as_str() {
         "second" | "seconds" => exact(micros, 6),
@@ -525,12 +552,20 @@ crate::functions::alike! {
         }
     };
     "moments_between" (2, 2) INTERVAL, true => |_, a| {
+        for value in a {
+            if crate::moments::endless_name(&*moment(value)?).is_some() {
+                return Err(Error::new(Condition::DatetimeOverflow, "cannot subtract infinite timestamps"));
+            }
+        }
         let micros = micros_of(&*moment(&a[0])?) - micros_of(&*moment(&a[1])?);
         interval_of(0, (micros / 86_400_000_000) as i64, micros % 86_400_000_000)
     };
     "days_later" (3, 3) DATE, true => |_, a| {
         let days = int(&a[1]).checked_mul(int(&a[2])).and_then(|days| days.checked_mul(86_400));
         let day = moment(&a[0])?;
+        if crate::moments::endless_name(&day).is_some() {
+            return Ok(a[0].clone());
+        }
         let seconds = days.and_then(|days| day.seconds.checked_add(days)).filter(|seconds| seconds.abs() < 377_000_000_000);
         let seconds = seconds.ok_or_else(|| Error::new(Condition::DatetimeOverflow, "date out of range"))?;
         Ok(Value::Datetime(Rc::new(Datetime { seconds, ..*day })))
@@ -593,7 +628,32 @@ crate::functions::alike! {
         let found = moment_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
         found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
-    "isfinite" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "isfinite" (1, 1) BOOL, true => |_, a| Ok(Value::Bool(match &a[0] {
+        Value::Datetime(moment) => crate::moments::endless_name(moment).is_none(),
+        _ => true,
+    }));
+    "make_time" (3, 3) Returns::Type(Base::Time), true => |_, a| {
+        let (hour, minute, seconds) = (int(&a[0]), int(&a[1]), a[2].as_double().unwrap_or(0.0));
+        if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&seconds) {
+            let what = format!("time field value out of range: {hour}:{minute:02}:{seconds}");
+            return Err(Error::new(Condition::DatetimeOverflow, what));
+        }
+        Ok(Value::text(crate::moments::display_time((hour * 60 + minute) * 60_000_000 + (seconds * 1e6).round() as i64)))
+    };
+    "time_moved" (3, 3) Returns::Type(Base::Time), true => |_, a| {
+        let by = parts_of(&*interval(&a[1])?).2.wrapping_mul(int(&a[2]));
+        let moved = (i128::from(clock(&a[0])?) + i128::from(by)).rem_euclid(i128::from(DAY_US));
+        Ok(Value::text(crate::moments::display_time(moved as i64)))
+    };
+    "times_between" (2, 2) INTERVAL, true => |_, a| interval_of(0, 0, i128::from(clock(&a[0])? - clock(&a[1])?));
+    "day_at" (2, 2) STAMP, true => |_, a| {
+        let (day, micros) = (moment(&a[0])?, clock(&a[1])?);
+        if crate::moments::endless_name(&day).is_some() {
+            return Ok(a[0].clone());
+        }
+        let nanoseconds = (micros % 1_000_000 * 1000) as i32;
+        Ok(Value::Datetime(Rc::new(Datetime { seconds: day.seconds + micros / 1_000_000, nanoseconds, ..*day })))
+    };
 }
 
 fn make_timestamp(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {

@@ -86,6 +86,9 @@ const OWN_MAX: usize = 1000;
 /// Bytes of a setting.
 const VALUE_MAX: usize = 64 << 10;
 
+/// What ends a session, or what it does.
+pub type Stop = Box<dyn Fn(bool)>;
+
 /// See the head of this file.
 #[derive(Default)]
 pub struct Session {
@@ -118,6 +121,10 @@ pub struct Session {
     is_zoned: Cell<bool>,
     /// Its temporary tables.
     pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
+    /// Ends what it does (false), or the session itself (true).
+    pub stop: RefCell<Option<Stop>>,
+    /// The version of TLS and the cipher of its connection, if that is sealed.
+    pub seal: RefCell<Option<(String, String)>>,
     /// Settings that are not as they are by themselves.
     changed: RefCell<BTreeMap<String, String>>,
     /// What settings that are changed until the end of the transaction were before.
@@ -326,8 +333,7 @@ impl Session {
     }
 
     /// A transaction begins: what it is can be asked for until it ends.
-    pub fn note_transaction(&self, isolation: Isolation, is_read_only: bool) {
-        let level = if isolation == Isolation::Serializable { "serializable" } else { "read committed" };
+    pub fn note_transaction(&self, level: &str, is_read_only: bool) {
         let read_only = if is_read_only { "on" } else { "off" };
         let mut changed = self.changed.borrow_mut();
         for (name, value) in [("transaction_isolation", level), ("transaction_read_only", read_only)] {
@@ -386,6 +392,9 @@ fn checked(name: &str, value: &str) -> Result<String> {
             _ => return Err(wrong().hint("The only encoding is UTF8.")),
         },
         "timezone" => crate::zones::checked_setting(value).ok_or_else(wrong)?,
+        "intervalstyle" if !value.eq_ignore_ascii_case("postgres") => {
+            return Err(wrong().hint("Spans of time are shown in PostgreSQL's own style."));
+        }
         "standard_conforming_strings" if !is_true(value) => return Err(wrong()),
         "default_transaction_isolation" | "transaction_isolation" => match value.to_lowercase().as_str() {
             level @ ("serializable" | "repeatable read" | "read committed" | "read uncommitted") => level.to_string(),

@@ -70,6 +70,47 @@ fn sequence_of(run: &Run<'_>, named: &Value) -> Result<Rc<database::Sequence>> {
         .ok_or_else(|| Error::new(Condition::UndefinedTable, format!("relation \"{last}\" does not exist")))
 }
 
+/// Ends what a session of PostgreSQL's clients does, or the session. Errors: it is somebody else's; it is one's own.
+fn stop(run: &Run<'_>, number: i64, ends: bool) -> Result<Value> {
+    let all = crate::Sql::of(run.database).all_sessions();
+    let Some(found) = all.into_iter().find(|session| !session.is_mysql && i64::from(session.number) == number) else {
+        return Ok(Value::Bool(false));
+    };
+    let own = session(run);
+    let is_own = own.as_ref().is_some_and(|own| Rc::ptr_eq(own, &found));
+    let is_same_user = own.is_some_and(|own| *own.user.borrow() == *found.user.borrow());
+    if !is_same_user && run.context.user(&run.database.catalog) != database::ADMIN {
+        let what = match ends {
+            true => "must be a member of the role whose process is being terminated",
+            false => "must be a member of the role whose query is being canceled",
+        };
+        return Err(Error::new(Condition::AccessDenied, what));
+    }
+    match (is_own, ends) {
+        (true, true) => {
+            let what = "terminating connection due to administrator command";
+            return Err(Error::new(Condition::Terminated, what));
+        }
+        (true, false) => {
+            return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
+        }
+        _ => {}
+    }
+    if let Some(stop) = &*found.stop.borrow() {
+        stop(ends);
+    }
+    Ok(Value::Bool(true))
+}
+
+fn moment_of(nanoseconds: i128) -> Value {
+    let micros = nanoseconds.div_euclid(1000) as i64;
+    Value::Datetime(Rc::new(tuple::datetime::Datetime {
+        seconds: micros.div_euclid(1_000_000),
+        nanoseconds: (micros.rem_euclid(1_000_000) * 1000) as i32,
+        ..Default::default()
+    }))
+}
+
 crate::functions::alike! {
     is_volatile: true;
     "current_user" (0, 0) TEXT, true => |run, _| user(run);
@@ -85,7 +126,17 @@ crate::functions::alike! {
         (_, true) => texts(&[]),
         (_, false) => texts(&["public"]),
     });
-    "pg_backend_pid" (0, 0) INT8, true => |run, _| Ok(Value::Int(session(run).map_or(0, |session| i64::from(session.number))));
+    "pg_backend_pid" (0, 0) Returns::Type(Base::Int4), true => |run, _| Ok(Value::Int(session(run).map_or(0, |session| i64::from(session.number))));
+    "pg_terminate_backend" (1, 2) BOOL, true => |run, a| stop(run, as_int(&a[0]), true);
+    "pg_cancel_backend" (1, 1) BOOL, true => |run, a| stop(run, as_int(&a[0]), false);
+    "clock_timestamp" (0, 0) Returns::Type(Base::TimestampTz), true => |run, _| {
+        Ok(moment_of(i128::from(run.database.environment().clock.wall_ns())))
+    };
+    "localtimestamp" (0, 0) Returns::Type(Base::Timestamp), true => |run, _| Ok(moment_of(run.now_ns));
+    "localtime" (0, 0) Returns::Type(Base::Time), true => |run, _| {
+        let micros = run.now_ns.div_euclid(1000) as i64;
+        Ok(Value::text(crate::moments::display_time(micros.rem_euclid(crate::moments::DAY_US))))
+    };
     "pg_is_in_recovery" (0, 0) BOOL, true => |_, _| Ok(Value::Bool(false));
     "inet_server_addr" (0, 0) TEXT, true => |_, _| Ok(Value::Null);
     "inet_server_port" (0, 0) INT8, true => |_, _| Ok(Value::Null);

@@ -61,6 +61,9 @@ pub fn display_in(dialect: Dialect, value: &Value, ty: Type, zone: Option<&Zone>
 
 /// `2026-01-31 12:00:00.5`.
 fn put_moment(out: &mut String, moment: &Datetime, ty: Type, zone: Option<&Zone>) {
+    if let Some(name) = crate::moments::endless_name(moment) {
+        return out.push_str(name);
+    }
     let ahead = zone.filter(|_| ty.base == Base::TimestampTz).map_or(0, |zone| zone.ahead(moment));
     let moment = Datetime { seconds: moment.seconds.saturating_add(ahead), ..*moment };
     let (days, seconds) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));

@@ -66,6 +66,8 @@ pub enum Base {
     Map,
     /// Anything.
     Any,
+    /// A time of day, of PostgreSQL's dialect: text that is in the order of the clock.
+    Time,
 }
 
 /// All of them, each at its number.
@@ -97,6 +99,7 @@ const BASES: [Base; 27] = [
     Base::Array,
     Base::Map,
     Base::Any,
+    Base::Time,
 ];
 
 /// The most digits behind the point that a double is shown with; one that would have more is shown with those that it has.
@@ -106,6 +109,8 @@ const SHOWN_DIGITS_MAX: u32 = 30;
 const VECTOR: u32 = u32::MAX;
 /// Marks an array of names in the same place.
 const NAMES: u32 = u32::MAX - 1;
+/// And one of numbers of objects.
+const OIDS: u32 = u32::MAX - 2;
 
 const _: () = {
     let mut number = 0;
@@ -136,6 +141,9 @@ impl Type {
     /// PostgreSQL's `name`: text of its catalog, which clients tell from other text by its number. Marked where numbers have digits.
     pub const NAME: Type = Type { base: Base::Text, length: 0, scale: 1 };
 
+    /// PostgreSQL's `oid`: the number of an object of its catalog. Marked in the same way.
+    pub const OID: Type = Type { base: Base::Int8, length: 0, scale: 1 };
+
     /// MySQL's `FLOAT` and PostgreSQL's `real`: a double that four bytes hold. It is kept, compared and calculated with as a double; what is put into it is
     /// rounded, and it is shown with the digits that four bytes have.
     pub const FLOAT: Type = Type { base: Base::Double, length: 4, scale: 0 };
@@ -150,7 +158,11 @@ impl Type {
         match element.base {
             Base::Array => element,
             base => {
-                let length = if element.is_name() { NAMES } else { element.length };
+                let length = match () {
+                    () if element.is_name() => NAMES,
+                    () if element.is_oid() => OIDS,
+                    () => element.length,
+                };
                 Type { base: Base::Array, length, scale: base as u32 + 1 }
             }
         }
@@ -162,6 +174,7 @@ impl Type {
         match base.filter(|_| self.base == Base::Array) {
             Some(base) if self.is_vector() => Type::of(base),
             Some(Base::Text) if self.length == NAMES => Type::NAME,
+            Some(Base::Int8) if self.length == OIDS => Type::OID,
             Some(base) => Type { base, length: self.length, scale: 0 },
             None => Type::of(Base::Any),
         }
@@ -180,6 +193,11 @@ impl Type {
     /// True for PostgreSQL's `name`.
     pub fn is_name(self) -> bool {
         self == Type::NAME
+    }
+
+    /// True for PostgreSQL's `oid`.
+    pub fn is_oid(self) -> bool {
+        self == Type::OID
     }
 
     /// PostgreSQL's `json`, which is kept as it is written, or `jsonb`.
@@ -297,7 +315,7 @@ impl Type {
             Base::Double => "double",
             Base::Decimal => "decimal",
             Base::Number => "number",
-            Base::Text | Base::Json => "string",
+            Base::Text | Base::Json | Base::Time => "string",
             Base::Bytes => "varbinary",
             Base::Uuid => "uuid",
             Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time => "datetime",
@@ -365,6 +383,11 @@ impl Type {
             | D::Bytes(_) => Type::of(Base::Bytes),
             D::Uuid => Type::of(Base::Uuid),
             D::Date => Type::of(Base::Date),
+            D::Time(_, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone)
+                if dialect == Dialect::Postgres =>
+            {
+                Type::of(Base::Time)
+            }
             D::Datetime(_) if is_tarantool => Type::of(Base::TimestampTz),
             D::Datetime(_) => Type::of(Base::Timestamp),
             D::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => Type::of(Base::TimestampTz),
@@ -454,13 +477,19 @@ impl Type {
 
     fn of_name(dialect: Dialect, name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
-        let base = match lower.trim_start_matches("pg_catalog.") {
+        let short = lower.trim_start_matches("pg_catalog.");
+        if let (Dialect::Postgres, Some(element)) = (dialect, short.strip_prefix('_')) {
+            // The catalog's names of arrays.
+            return Type::of_name(dialect, element).filter(|ty| ty.base != Base::Array).map(Type::array_of);
+        }
+        let base = match short {
             "bool" => Base::Bool,
             "int1" => Base::Int1,
             "int2" | "smallserial" | "serial2" => Base::Int2,
             "int4" | "serial" | "serial4" => Base::Int4,
             "int8" | "bigserial" | "serial8" => Base::Int8,
-            "oid" | "xid" | "cid" if dialect == Dialect::Postgres => Base::Int8,
+            "oid" if dialect == Dialect::Postgres => return Some(Type::OID),
+            "xid" | "cid" if dialect == Dialect::Postgres => Base::Int8,
             "unsigned" => Base::Uint8,
             "number" => Base::Number,
             "scalar" => Base::Scalar,
@@ -480,6 +509,7 @@ impl Type {
             "json" if dialect == Dialect::Postgres => return Some(Type::json(false)),
             "json" | "jsonb" => Base::Json,
             "timestamptz" => Base::TimestampTz,
+            "time" if dialect == Dialect::Postgres => Base::Time,
             "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
             _ => return None,
         };
@@ -499,6 +529,7 @@ impl Type {
                 Base::Uint4 => "int unsigned",
                 Base::Int2 => "smallint",
                 Base::Int4 => "integer",
+                Base::Int8 if self.is_oid() && dialect == Dialect::Postgres => "oid",
                 Base::Int8 | Base::Integer => "bigint",
                 Base::Uint8 => "bigint unsigned",
                 Base::Double if self.is_float() => "real",

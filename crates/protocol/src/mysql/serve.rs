@@ -393,6 +393,11 @@ impl Work<'_> {
             return self.run(&prepared, &[], Form::Text, 0);
         }
         let texts = sql::mysql_texts(bytes)?;
+        if texts.is_empty() && !bytes.trim_ascii().is_empty() {
+            // A comment alone.
+            self.done(0, 0, String::new(), 0);
+            return Ok(());
+        }
         if texts.is_empty() {
             return Err(Error::new(Condition::Empty, "Query was empty"));
         }

@@ -16,6 +16,7 @@ impl Work<'_> {
                 let next = self.state.next_modes.take();
                 let modes = Modes {
                     isolation: modes.isolation.or(next.isolation),
+                    level: None,
                     is_read_only: modes.is_read_only.or(next.is_read_only),
                 };
                 self.begin(modes)

@@ -387,6 +387,7 @@ fn enter(connection: &Connection, state: &State) {
     state.phase.set(Phase::Ready);
     state.packs.set(state.abilities.get() & abilities::COMPRESSION != 0);
     let session = Rc::clone(&state.session.borrow());
+    *session.seal.borrow_mut() = connection.seal();
     *session.user.borrow_mut() = database.catalog.user_name(connection.session().user.get());
     sql::Sql::of(database).open_session(connection.session().id, session);
 }

@@ -30,6 +30,7 @@ const TOGETHER_BYTES: usize = 4 << 20;
 /// COPY FROM that is under way.
 pub(super) struct CopyIn {
     copy: Copy,
+    forced: Forced,
     insert: Rc<Prepared>,
     /// Encodes rows, where the table allows it.
     loader: Option<Loader>,
@@ -67,6 +68,38 @@ impl Drop for CopyIn {
     }
 }
 
+/// What holds for columns of CSV, by their numbers; empty where nothing was said.
+#[derive(Default)]
+struct Forced {
+    quoted: Vec<bool>,
+    never_null: Vec<bool>,
+    null_in_quotes: Vec<bool>,
+}
+
+/// Errors: there is no such column; it is no CSV.
+fn forced_of(copy: &Copy, source: &Prepared) -> Result<Forced, Error> {
+    if copy.forced.iter().all(Vec::is_empty) {
+        return Ok(Forced::default());
+    }
+    if copy.format != CopyFormat::Csv {
+        return Err(Error::new(Condition::Unsupported, "COPY force options are available only in CSV mode"));
+    }
+    let marks = |names: &Vec<String>| -> Result<Vec<bool>, Error> {
+        let mut marks = vec![false; source.columns().len()];
+        for name in names {
+            let found = source.columns().iter().position(|column| column.name == *name);
+            let unknown = || {
+                let what = format!("column \"{name}\" referenced by COPY does not exist");
+                Error::new(Condition::UndefinedColumn, what)
+            };
+            marks[found.ok_or_else(unknown)?] = true;
+        }
+        Ok(marks)
+    };
+    let [quoted, never_null, null_in_quotes] = &copy.forced;
+    Ok(Forced { quoted: marks(quoted)?, never_null: marks(never_null)?, null_in_quotes: marks(null_in_quotes)? })
+}
+
 fn bad(what: impl Into<String>) -> Error {
     Error::new(Condition::BadCopy, what.into())
 }
@@ -74,6 +107,7 @@ fn bad(what: impl Into<String>) -> Error {
 impl Work<'_> {
     pub(super) fn begin_copy(&mut self, copy: &Copy) -> Result<(), Error> {
         let source = self.sql.prepare(self.database, self.context, Dialect::Postgres, &copy.source, &[])?;
+        let forced = forced_of(copy, &source)?;
         let types: Vec<Type> = source.columns().iter().map(|column| column.ty).collect();
         let format = u8::from(copy.format == CopyFormat::Binary);
         let put_head = |out: &mut Vec<u8>, kind: u8| {
@@ -85,7 +119,7 @@ impl Work<'_> {
         };
         if !copy.is_from {
             put_head(&mut self.out, b'H');
-            return self.copy_out(copy, &source, &types);
+            return self.copy_out(copy, &source, &types, &forced);
         }
         let places: Vec<String> = (1..=types.len()).map(|number| format!("${number}")).collect();
         let text = format!("{} VALUES ({})", copy.target, places.join(", "));
@@ -100,6 +134,7 @@ impl Work<'_> {
         self.flush(false);
         *self.state.copy.borrow_mut() = Some(CopyIn {
             copy: copy.clone(),
+            forced,
             insert,
             loader,
             rows: LoadedRows::default(),
@@ -237,7 +272,7 @@ impl Work<'_> {
                     }
                 }
                 CopyFormat::Text => Some(text_row(&copy.copy, &input[at..], is_last)?),
-                CopyFormat::Csv => Some(csv_row(&copy.copy, &input[at..], is_last)?),
+                CopyFormat::Csv => Some(csv_row(&copy.copy, &copy.forced, &input[at..], is_last)?),
                 CopyFormat::Binary => Some(binary_row(copy, &input[at..])?),
             };
             if let Some(found) = found {
@@ -327,13 +362,13 @@ impl Work<'_> {
     }
 
     /// COPY TO: rows as messages.
-    fn copy_out(&mut self, copy: &Copy, source: &Rc<Prepared>, types: &[Type]) -> Result<(), Error> {
+    fn copy_out(&mut self, copy: &Copy, source: &Rc<Prepared>, types: &[Type], forced: &Forced) -> Result<(), Error> {
         if copy.format == CopyFormat::Binary {
             put(&mut self.out, b'd', |out| out.extend_from_slice(BINARY_HEAD));
         } else if copy.has_header {
             let names: Vec<Value> = source.columns().iter().map(|column| Value::text(column.name.as_str())).collect();
             let texts = vec![Type::TEXT; names.len()];
-            put(&mut self.out, b'd', |out| put_line(out, copy, &names, &texts, None));
+            put(&mut self.out, b'd', |out| put_line(out, copy, &names, &texts, None, &Forced::default()));
         }
         let (sql, database, context) = (Rc::clone(&self.sql), self.database, self.context);
         let (connection, out) = (self.connection, &mut self.out);
@@ -352,7 +387,7 @@ impl Work<'_> {
                         }
                     }
                 }
-                _ => put_line(out, copy, row, types, zone.as_ref()),
+                _ => put_line(out, copy, row, types, zone.as_ref(), forced),
             });
             done?;
             if out.len() >= CHUNK_BYTES {
@@ -531,7 +566,7 @@ fn unescaped(raw: &[u8]) -> Result<String, Error> {
 }
 
 /// A row of CSV, whose columns may have ends of lines within quotes.
-fn csv_row(copy: &Copy, input: &[u8], is_last: bool) -> Found {
+fn csv_row(copy: &Copy, forced: &Forced, input: &[u8], is_last: bool) -> Found {
     let (quote, escape) = copy.quote;
     let mut columns = Vec::new();
     let (mut column, mut is_quoted, mut within) = (Vec::new(), false, false);
@@ -561,7 +596,8 @@ fn csv_row(copy: &Copy, input: &[u8], is_last: bool) -> Found {
         match byte {
             byte if byte == quote => (within, is_quoted) = (true, true),
             byte if byte == copy.delimiter => {
-                columns.push(csv_column(copy, std::mem::take(&mut column), std::mem::take(&mut is_quoted))?);
+                let (text, was_quoted) = (std::mem::take(&mut column), std::mem::take(&mut is_quoted));
+                columns.push(csv_column(copy, forced, columns.len(), text, was_quoted)?);
             }
             b'\n' => break at - 1,
             byte => column.push(byte),
@@ -573,12 +609,20 @@ fn csv_row(copy: &Copy, input: &[u8], is_last: bool) -> Found {
     if input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]) == b"\\." {
         return Ok(Some((Row::End, at)));
     }
-    columns.push(csv_column(copy, column, is_quoted)?);
+    columns.push(csv_column(copy, forced, columns.len(), column, is_quoted)?);
     Ok(Some((Row::Texts(columns), at)))
 }
 
-fn csv_column(copy: &Copy, column: Vec<u8>, is_quoted: bool) -> Result<Option<String>, Error> {
-    if !is_quoted && column == copy.null.as_bytes() {
+fn csv_column(
+    copy: &Copy,
+    forced: &Forced,
+    number: usize,
+    column: Vec<u8>,
+    is_quoted: bool,
+) -> Result<Option<String>, Error> {
+    let is_marked = |marks: &[bool]| marks.get(number).copied().unwrap_or(false);
+    let may_be_null = if is_quoted { is_marked(&forced.null_in_quotes) } else { !is_marked(&forced.never_null) };
+    if may_be_null && column == copy.null.as_bytes() {
         return Ok(None);
     }
     Ok(Some(utf8(&column)?.to_string()))
@@ -620,7 +664,7 @@ fn binary_row(copy: &CopyIn, input: &[u8]) -> Found {
 }
 
 /// A row as a line of text or CSV.
-fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type], zone: Option<&Zone>) {
+fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type], zone: Option<&Zone>, forced: &Forced) {
     let (quote, escape) = copy.quote;
     let mut text = Vec::new();
     for (number, (value, ty)) in row.iter().zip(types).enumerate() {
@@ -635,7 +679,8 @@ fn put_line(out: &mut Vec<u8>, copy: &Copy, row: &[Value], types: &[Type], zone:
         put_plain(&mut text, value, *ty, zone);
         match copy.format {
             CopyFormat::Csv => {
-                let needs_quotes = text == copy.null.as_bytes()
+                let needs_quotes = forced.quoted.get(number).copied().unwrap_or(false)
+                    || text == copy.null.as_bytes()
                     || text == b"\\."
                     || text.iter().any(|byte| [copy.delimiter, quote, b'\n', b'\r'].contains(byte));
                 if !needs_quotes {

@@ -13,6 +13,9 @@ use std::rc::Rc;
 /// Bytes of rows that a portal keeps for a client that takes them in parts.
 pub(crate) const PORTAL_BYTES_MAX: usize = 256 << 20;
 
+/// The table of a prepared statement has other columns now.
+pub(super) const STALE: &str = "cached plan must not change result type";
+
 /// Rows that were found and not asked for yet, as messages.
 pub(super) struct Rest {
     rows: VecDeque<Vec<u8>>,
@@ -66,9 +69,8 @@ impl Work<'_> {
             self.sql.prepare(self.database, self.context, Dialect::Postgres, prepared.text(), &statement.types)?;
         let shape = |prepared: &Prepared| prepared.columns().iter().map(|column| column.ty).collect::<Vec<_>>();
         if shape(&again) != shape(prepared) {
-            let what = "cached plan must not change result type";
             return Err(
-                Error::new(Condition::Unsupported, what).hint("Prepare the statement again: its table was changed.")
+                Error::new(Condition::Unsupported, STALE).hint("Prepare the statement again: its table was changed.")
             );
         }
         let new =
@@ -220,7 +222,9 @@ impl Work<'_> {
         self.check_not_failed(prepared)?;
         match prepared.control() {
             Some(Control::Copy(copy)) => return self.begin_copy(copy),
-            Some(Control::Execute { name, values }) => return self.execute_named(name, values.as_deref()),
+            Some(Control::Execute { name, values }) => {
+                return self.execute_named(name, values.as_deref(), Some(&formats));
+            }
             _ => {}
         }
         self.begin_implicit(prepared)?;

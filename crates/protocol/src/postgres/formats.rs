@@ -10,6 +10,9 @@ use tuple::msgpack;
 /// Seconds from 1970 to 2000, where PostgreSQL's clock begins.
 const EPOCH_SECONDS: i64 = 946_684_800;
 
+/// Moments that there are, in microseconds of PostgreSQL's clock: from the year 4714 BC to 294276.
+const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+
 /// The number of a type.
 pub(super) fn oid_of(ty: Type) -> u32 {
     match ty.base {
@@ -17,6 +20,7 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Bytes => 17,
         Base::Int1 | Base::Uint1 | Base::Int2 => 21,
         Base::Int4 | Base::Uint2 => 23,
+        Base::Int8 if ty.is_oid() => 26,
         Base::Int8 | Base::Integer | Base::Uint8 | Base::Uint4 => 20,
         Base::Double if ty.is_float() => 700,
         Base::Double => 701,
@@ -43,7 +47,7 @@ pub(super) fn size_of(ty: Type) -> i16 {
     match oid_of(ty) {
         16 => 1,
         21 => 2,
-        23 | 700 | 1082 => 4,
+        23 | 26 | 700 | 1082 => 4,
         20 | 701 | 1083 | 1114 | 1184 => 8,
         2950 | 1186 => 16,
         19 => 64,
@@ -68,7 +72,8 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         16 => Base::Bool,
         17 => Base::Bytes,
         21 => Base::Int2,
-        23 | 26 => Base::Int4,
+        26 => return Ok(Type::OID),
+        23 => Base::Int4,
         20 => Base::Int8,
         700 => return Ok(Type::FLOAT),
         701 => Base::Double,
@@ -76,6 +81,7 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         18 | 19 | 25 | 1042 | 1043 | 2205 => Base::Text,
         2950 => Base::Uuid,
         1082 => Base::Date,
+        1083 => Base::Time,
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
@@ -97,6 +103,7 @@ fn array_of(element: u32) -> u32 {
         19 => 1003,
         21 => 1005,
         23 => 1007,
+        26 => 1028,
         20 => 1016,
         700 => 1021,
         701 => 1022,
@@ -104,6 +111,7 @@ fn array_of(element: u32) -> u32 {
         1043 => 1015,
         2950 => 2951,
         1082 => 1182,
+        1083 => 1183,
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
@@ -129,6 +137,7 @@ fn element_of(oid: u32) -> Option<u32> {
         1014 | 1015 => 1043,
         2951 => 2950,
         1182 => 1082,
+        1183 => 1083,
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
@@ -205,6 +214,9 @@ fn put_decimal(out: &mut Vec<u8>, value: &Decimal, ty: Type) {
 }
 
 fn put_moment(out: &mut Vec<u8>, moment: &Datetime, ty: Type, zone: Option<&Zone>) {
+    if let Some(name) = sql::endless_name(moment) {
+        return out.extend_from_slice(name.as_bytes());
+    }
     let ahead = zone.filter(|_| ty.base == Base::TimestampTz).map_or(0, |zone| zone.ahead(moment));
     let moment = Datetime { seconds: moment.seconds.saturating_add(ahead), ..*moment };
     let (days, seconds) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));
@@ -251,6 +263,10 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             let number = value.as_integer().and_then(|value| i32::try_from(value).ok()).ok_or_else(out_of_range)?;
             out.extend_from_slice(&number.to_be_bytes());
         }
+        (26, value) if value.as_integer().is_some() => {
+            let number = value.as_integer().and_then(|value| u32::try_from(value).ok()).ok_or_else(out_of_range)?;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
         (20, value) if value.as_integer().is_some() => {
             let number = value.as_integer().and_then(|value| i64::try_from(value).ok()).ok_or_else(out_of_range)?;
             out.extend_from_slice(&number.to_be_bytes());
@@ -266,6 +282,17 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         }
         (17, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
         (2950, Value::Uuid(bytes)) => out.extend_from_slice(&bytes[..]),
+        (1082, Value::Datetime(moment)) if let Some(name) = sql::endless_name(moment) => {
+            let days = if name.starts_with('-') { i32::MIN } else { i32::MAX };
+            out.extend_from_slice(&days.to_be_bytes());
+        }
+        (1114 | 1184, Value::Datetime(moment)) if let Some(name) = sql::endless_name(moment) => {
+            let micros = if name.starts_with('-') { i64::MIN } else { i64::MAX };
+            out.extend_from_slice(&micros.to_be_bytes());
+        }
+        (1083, Value::Text(text)) => {
+            out.extend_from_slice(&sql::parse_time(text).ok_or_else(out_of_range)?.to_be_bytes());
+        }
         (1082, Value::Datetime(moment)) => {
             let days = (moment.seconds - EPOCH_SECONDS).div_euclid(86_400);
             out.extend_from_slice(&i32::try_from(days).map_err(|_| out_of_range())?.to_be_bytes());
@@ -289,7 +316,7 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             out.push(1);
             put_plain(out, value, ty, None);
         }
-        (25 | 114 | 1043, value) => put_plain(out, value, ty, None),
+        (19 | 25 | 114 | 1043, value) => put_plain(out, value, ty, None),
         (_, Value::Document(_)) if ty.base == Base::Array => put_binary_array(out, value, ty)?,
         _ => {
             let what = format!("a value of the column is no {ty}: {}", value.display(Dialect::Postgres));
@@ -371,7 +398,12 @@ pub(super) fn read_value(bytes: &[u8], oid: u32, ty: Type, is_binary: bool) -> R
         };
     }
     let oid = if oid == 0 { oid_of(ty) } else { oid };
-    read_binary(bytes, oid)
+    match read_binary(bytes, oid)? {
+        Value::Datetime(moment) if !moment.is_good() => {
+            Err(Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
+        }
+        value => Ok(value),
+    }
 }
 
 fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
@@ -379,12 +411,14 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
         let what = format!("incorrect binary data format in a value of {} bytes for type {oid}", bytes.len());
         Error::new(Condition::InvalidBinary, what)
     };
-    let moment = |micros: i64| {
-        Value::Datetime(Rc::new(Datetime {
-            seconds: micros.div_euclid(1_000_000).saturating_add(EPOCH_SECONDS),
+    let moment = |micros: i64| match micros {
+        i64::MAX | i64::MIN => Ok(Value::Datetime(Rc::new(sql::endless(micros > 0)))),
+        micros if MOMENTS.contains(&micros) => Ok(Value::Datetime(Rc::new(Datetime {
+            seconds: micros.div_euclid(1_000_000) + EPOCH_SECONDS,
             nanoseconds: (micros.rem_euclid(1_000_000) * 1000) as i32,
             ..Datetime::default()
-        }))
+        }))),
+        _ => Err(Error::new(Condition::DatetimeOverflow, "timestamp out of range")),
     };
     Ok(match oid {
         16 => Value::Bool(*bytes.first().filter(|_| bytes.len() == 1).ok_or_else(wrong)? != 0),
@@ -398,9 +432,13 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
         17 => Value::Bytes(bytes.into()),
         2950 => Value::Uuid(Rc::new(bytes.try_into().map_err(|_| wrong())?)),
         1082 => {
-            let days = i64::from(i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?));
-            let seconds = days * 86_400 + EPOCH_SECONDS;
-            Value::Datetime(Rc::new(Datetime { seconds, ..Datetime::default() }))
+            let days = i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?);
+            let seconds = i64::from(days) * 86_400 + EPOCH_SECONDS;
+            let day = match days {
+                i32::MAX | i32::MIN => sql::endless(days > 0),
+                _ => Datetime { seconds, ..Datetime::default() },
+            };
+            Value::Datetime(Rc::new(day))
         }
         1083 => {
             let micros = i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?);
@@ -410,7 +448,7 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
             let (seconds, nanoseconds) = (micros / 1_000_000, (micros % 1_000_000 * 1000) as i32);
             Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..Datetime::default() }))
         }
-        1114 | 1184 => moment(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
+        1114 | 1184 => moment(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))?,
         1186 => {
             let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
             let (days, months) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;

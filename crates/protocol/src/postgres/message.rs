@@ -5,7 +5,9 @@
 //! all others    type u8 | length u32 | ...          length counts itself and what follows
 //! ```
 
+use database::SESSION_PREFIX;
 use sql::{Condition, Error};
+use std::borrow::Cow;
 
 /// Bytes of a message before anybody has logged in.
 pub(super) const STARTUP_MAX: usize = 10_000;
@@ -180,22 +182,58 @@ impl Report<'_> {
     }
 }
 
+/// A text with temporary tables by the names that their session calls them by, and the schema of the first of them.
+fn with_short_names(text: &str) -> (Cow<'_, str>, Option<&str>) {
+    let (mut out, mut rest, mut schema) = (String::new(), text, None);
+    while let Some(at) = rest.find(SESSION_PREFIX) {
+        let digits = &rest[at + SESSION_PREFIX.len()..];
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let whole = at + SESSION_PREFIX.len() + end;
+        if end == 0 || !rest[whole..].starts_with('_') {
+            out.push_str(&rest[..whole]);
+            rest = &rest[whole..];
+            continue;
+        }
+        schema.get_or_insert(&rest[at..whole]);
+        out.push_str(&rest[..at]);
+        rest = &rest[whole + 1..];
+    }
+    match schema {
+        None => (Cow::Borrowed(text), None),
+        Some(schema) => (Cow::Owned(out + rest), Some(schema)),
+    }
+}
+
 /// Appends an error of a statement.
 pub(super) fn put_error(out: &mut Vec<u8>, error: &Error) {
     let body = error.body();
     let mut names: Vec<(u8, &str)> = Vec::new();
-    for (field, name) in [(b't', &body.table), (b'c', &body.column), (b'n', &body.constraint)] {
+    let (message, _) = with_short_names(&body.message);
+    let (table, schema) = body.table.as_deref().map_or((None, None), |table| {
+        let (short, schema) = with_short_names(table);
+        (Some(short), schema)
+    });
+    let (column, constraint) = (body.column.as_deref(), body.constraint.as_deref());
+    for (field, name) in [(b't', table.as_deref()), (b'c', column), (b'n', constraint)] {
         if let Some(name) = name {
             names.push((field, name));
         }
     }
     if !names.is_empty() {
-        names.push((b's', "public"));
+        names.push((b's', schema.unwrap_or("public")));
+    }
+    if body.condition == Condition::Unsupported && *message == *super::extended::STALE {
+        // By which drivers know that they have to prepare the statement again.
+        names.push((b'R', "RevalidateCachedQuery"));
+    }
+    let position = body.position.map(|position| position.to_string());
+    if let Some(position) = &position {
+        names.push((b'P', position));
     }
     Report {
-        severity: "ERROR",
+        severity: if body.condition == Condition::Terminated { "FATAL" } else { "ERROR" },
         state: body.condition.sqlstate(),
-        message: &body.message,
+        message: &message,
         detail: body.detail.as_deref(),
         hint: body.hint.as_deref(),
         names: &names,
@@ -207,6 +245,20 @@ pub(super) fn put_error(out: &mut Vec<u8>, error: &Error) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn temporary_tables_have_the_names_of_their_session() {
+        let shown = |text: &'static str| {
+            let (text, schema) = with_short_names(text);
+            (text.into_owned(), schema)
+        };
+        let said = "insert on \"pg_temp_790_t\" breaks a key of \"pg_temp_790_u_v\"";
+        assert_eq!(shown(said), ("insert on \"t\" breaks a key of \"u_v\"".to_string(), Some("pg_temp_790")));
+        assert_eq!(shown("pg_temp_1_"), (String::new(), Some("pg_temp_1")));
+        for other in ["", "pg_temp_", "pg_temp_x_y", "pg_temp_12", "a pg_temp_ b"] {
+            assert_eq!(shown(other), (other.to_string(), None));
+        }
+    }
 
     proptest! {
         #[test]

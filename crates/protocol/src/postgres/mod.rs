@@ -104,6 +104,8 @@ pub struct State {
     cursors: RefCell<HashMap<String, cursors::Cursor>>,
     /// Messages are passed over up to the next Sync: one has failed.
     skips: Cell<bool>,
+    /// Somebody has ended the session: nothing more is said.
+    is_terminated: Cell<bool>,
     /// The transaction has failed; its end is waited for.
     has_failed: Cell<bool>,
     /// The transaction was opened for messages up to a Sync, which ends it.
@@ -218,6 +220,7 @@ impl Door for Postgres {
             portals: RefCell::default(),
             cursors: RefCell::default(),
             skips: Cell::new(false),
+            is_terminated: Cell::new(false),
             has_failed: Cell::new(false),
             is_implicit: Cell::new(false),
             has_savepoints: Cell::new(false),
@@ -315,7 +318,10 @@ impl Door for Postgres {
     fn encode_welcome(&self, database: &Database, out: &mut Vec<u8>, tag: u64) {
         let (number, secret) = ((tag & !LOGIN_TAG) >> 32, tag as u32);
         let session = sql::Sql::of(database).session_of_number(number as u32);
-        startup::put_welcome(out, number as u32, secret, session.as_deref());
+        let known = self.0.connections.borrow().get(&(number as u32)).and_then(std::rc::Weak::upgrade);
+        let application =
+            known.as_ref().and_then(|found| state_of(found)).map(startup::application_of).unwrap_or_default();
+        startup::put_welcome(out, number as u32, secret, session.as_deref(), &application);
     }
 }
 

@@ -267,7 +267,9 @@ impl Work<'_> {
             (false, true) => b'T',
             (false, false) => b'I',
         };
-        put_ready(&mut self.out, status);
+        if !self.state.is_terminated.get() {
+            put_ready(&mut self.out, status);
+        }
         self.flush(true);
     }
 
@@ -281,12 +283,12 @@ impl Work<'_> {
             None => self.database.appended(),
         });
         put_error(&mut self.out, error);
+        if error.condition() == Condition::Terminated {
+            self.state.is_terminated.set(true);
+            self.connection.end();
+        }
         if self.state.is_implicit.replace(false) {
-            self.database.abandon(self.context);
-            self.session.end_transaction();
-            self.state.notices.borrow_mut().clear();
-            self.end_cursors(false);
-            let _ = self.sql.after_transaction(self.database, self.context, false);
+            self.undo();
             return;
         }
         if !self.context.is_in_txn() {
@@ -318,18 +320,7 @@ impl Work<'_> {
         if !self.state.is_implicit.replace(false) {
             return Ok(());
         }
-        self.session.end_transaction();
-        if let Err(error) = self.database.commit(self.context) {
-            if self.context.is_in_txn() {
-                self.database.abandon(self.context);
-            }
-            self.state.notices.borrow_mut().clear();
-            self.end_cursors(false);
-            return Err(error.into());
-        }
-        self.end_cursors(true);
-        self.send_notices();
-        self.sql.after_transaction(self.database, self.context, true)
+        self.commit_together()
     }
 
     /// A text of statements, whose rows are answered as text.
@@ -357,32 +348,42 @@ impl Work<'_> {
             let prepared = self.sql.prepare_parsed(self.database, self.context, statement, &[]);
             if let Err(error) = prepared.and_then(|prepared| self.run_simple(&prepared)) {
                 if is_one {
-                    self.database.abandon(self.context);
-                    self.session.end_transaction();
-                    self.state.notices.borrow_mut().clear();
-                    self.end_cursors(false);
+                    self.undo();
                 }
-                return Err(error);
+                return Err(error.located(text));
             }
         }
-        if is_one {
-            self.session.end_transaction();
-            if let Err(error) = self.database.commit(self.context) {
-                self.database.abandon(self.context);
-                self.end_cursors(false);
-                return Err(error.into());
-            }
-            self.end_cursors(true);
-            self.send_notices();
+        if is_one { self.commit_together() } else { Ok(()) }
+    }
+
+    /// Commits statements that are one transaction without having said so. Errors: nothing of it stands.
+    fn commit_together(&mut self) -> Result<(), Error> {
+        if let Err(error) = self.database.commit(self.context) {
+            self.undo();
+            return Err(error.into());
         }
-        Ok(())
+        self.session.end_transaction();
+        self.end_cursors(true);
+        self.send_notices();
+        self.sql.after_transaction(self.database, self.context, true)
+    }
+
+    /// Takes back what such statements have done.
+    fn undo(&mut self) {
+        if self.context.is_in_txn() {
+            self.database.abandon(self.context);
+        }
+        self.session.end_transaction();
+        self.state.notices.borrow_mut().clear();
+        self.end_cursors(false);
+        let _ = self.sql.after_transaction(self.database, self.context, false);
     }
 
     fn run_simple(&mut self, prepared: &Rc<Prepared>) -> Result<(), Error> {
         self.check_not_failed(prepared)?;
         match prepared.control() {
             Some(Control::Copy(copy)) => return self.begin_copy(copy),
-            Some(Control::Execute { name, values }) => return self.execute_named(name, values.as_deref()),
+            Some(Control::Execute { name, values }) => return self.execute_named(name, values.as_deref(), None),
             _ => {}
         }
         self.put_columns_of(prepared, &[])?;
@@ -394,9 +395,22 @@ impl Work<'_> {
     /// The columns of a statement, if it gives rows. Returns whether it does.
     pub(super) fn put_columns_of(&mut self, prepared: &Prepared, formats: &[bool]) -> Result<bool, Error> {
         match prepared.control() {
+            // It may be described before its cursor is there.
+            Some(Control::Fetch { name, is_move: false, .. }) if !self.state.cursors.borrow().contains_key(name) => {
+                return Ok(false);
+            }
             Some(Control::Fetch { name, is_move: false, .. }) => {
                 let (columns, form) = self.cursor_columns(name)?;
                 put_columns(&mut self.out, &columns, if formats.is_empty() { form } else { formats });
+            }
+            // What EXECUTE gives is what the statement of that name gives.
+            Some(Control::Execute { name, .. }) => {
+                let statement = self.state.statements.borrow().get(name).cloned();
+                let Some(of) = statement.and_then(|statement| statement.prepared.clone()) else { return Ok(false) };
+                if !of.has_rows() {
+                    return Ok(false);
+                }
+                put_columns(&mut self.out, of.columns(), formats);
             }
             _ if prepared.has_rows() => put_columns(&mut self.out, prepared.columns(), formats),
             _ => return Ok(false),
@@ -404,8 +418,13 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// EXECUTE of a statement that was prepared by name.
-    pub(super) fn execute_named(&mut self, name: &str, values: Option<&str>) -> Result<(), Error> {
+    /// EXECUTE of a statement that was prepared by name. `formats`: those of the extended protocol, by which the columns were described.
+    pub(super) fn execute_named(
+        &mut self,
+        name: &str,
+        values: Option<&str>,
+        formats: Option<&[bool]>,
+    ) -> Result<(), Error> {
         let statement = self.state.statements.borrow().get(name).cloned().ok_or_else(|| no_such_statement(name))?;
         let Some(prepared) = &statement.prepared else { return Err(no_such_statement(name)) };
         let mut params = Vec::new();
@@ -425,10 +444,10 @@ impl Work<'_> {
                 *param = sql::parse_value(Dialect::Postgres, text, *ty)?;
             }
         }
-        if prepared.has_rows() {
+        if prepared.has_rows() && formats.is_none() {
             put_columns(&mut self.out, prepared.columns(), &[]);
         }
-        let tag = self.run(prepared, &params, &[])?;
+        let tag = self.run(prepared, &params, formats.unwrap_or_default())?;
         put_complete(&mut self.out, &tag);
         Ok(())
     }

@@ -138,6 +138,10 @@ impl Work<'_> {
 
     pub(super) fn begin(&mut self, modes: Modes) -> Result<(), Error> {
         let isolation = modes.isolation.unwrap_or_else(|| self.state.isolation.get());
+        let level = match modes.level {
+            Some(level) => level.to_string(),
+            None => self.session.get("default_transaction_isolation").unwrap_or_default(),
+        };
         self.sql.begin(self.database, self.context, isolation)?;
         let is_read_only = modes
             .is_read_only
@@ -145,7 +149,7 @@ impl Work<'_> {
         self.state.is_read_only.set(is_read_only);
         self.state.has_savepoints.set(false);
         self.state.is_used.set(false);
-        self.session.note_transaction(isolation, is_read_only);
+        self.session.note_transaction(&level, is_read_only);
         Ok(())
     }
 
@@ -197,8 +201,7 @@ impl Work<'_> {
     fn set_transaction(&mut self, modes: Modes, is_session: bool) -> Result<(), Error> {
         if is_session {
             if let Some(isolation) = modes.isolation {
-                let name = if isolation == Isolation::Serializable { "serializable" } else { "read committed" };
-                self.session.set("default_transaction_isolation", Some(name), false)?;
+                self.session.set("default_transaction_isolation", modes.level, false)?;
                 self.state.isolation.set(isolation);
             }
             if let Some(is_read_only) = modes.is_read_only {
@@ -211,14 +214,14 @@ impl Work<'_> {
             self.warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
             return Ok(());
         }
-        if let Some(isolation) = modes.isolation {
+        if modes.isolation.is_some() {
             if self.state.is_used.get() {
                 let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(Error::new(Condition::ActiveTransaction, what));
             }
             self.database.abandon(self.context);
             let is_read_only = modes.is_read_only.or(Some(self.state.is_read_only.get()));
-            return self.begin(Modes { isolation: Some(isolation), is_read_only });
+            return self.begin(Modes { is_read_only, ..modes });
         }
         if let Some(is_read_only) = modes.is_read_only {
             self.state.is_read_only.set(is_read_only);
@@ -228,11 +231,14 @@ impl Work<'_> {
 
     fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<(), Error> {
         if name == "transaction_isolation" {
-            let isolation = match value {
-                Some("serializable" | "repeatable read") => Isolation::Serializable,
-                _ => Isolation::ReadCommitted,
+            let (isolation, level) = match value {
+                Some("serializable") => (Isolation::Serializable, "serializable"),
+                Some("repeatable read") => (Isolation::Serializable, "repeatable read"),
+                Some("read uncommitted") => (Isolation::ReadCommitted, "read uncommitted"),
+                _ => (Isolation::ReadCommitted, "read committed"),
             };
-            return self.set_transaction(Modes { isolation: Some(isolation), is_read_only: None }, false);
+            let modes = Modes { isolation: Some(isolation), level: Some(level), is_read_only: None };
+            return self.set_transaction(modes, false);
         }
         if is_local && !self.context.is_in_txn() {
             self.warn("25P01", "SET LOCAL can only be used in transaction blocks");

@@ -209,9 +209,9 @@ fn ask(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, name: St
     let is_trusted = !connection.must_log_in() && (user.is_none() || shared.user.is_some());
     if is_trusted {
         let number = (u64::from(state.number) << 32) | u64::from(state.secret);
-        enter(connection, state)?;
+        enter(shared, connection, state)?;
         return connection.answer(Position::default(), 0, |out| {
-            put_welcome(out, (number >> 32) as u32, state.secret, Some(&state.session.borrow()));
+            put_welcome(out, (number >> 32) as u32, state.secret, Some(&state.session.borrow()), &application_of(state));
             Ok(())
         });
     }
@@ -237,13 +237,30 @@ fn ask(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, name: St
     })
 }
 
+/// Ends what a session does, or the session itself: `pg_cancel_backend`, `pg_terminate_backend`.
+fn stop(connection: &Rc<Connection>, ends: bool) {
+    if let Some(fiber) = state_of(connection).and_then(|state| state.fiber.get()) {
+        fiber::cancel(fiber);
+    }
+    if ends {
+        let _ = refuse(connection, "57P01", "terminating connection due to administrator command");
+        connection.service.mark(connection);
+    }
+}
+
 /// Statements may come.
-fn enter(connection: &Connection, state: &State) -> Result<()> {
+fn enter(shared: &Shared, connection: &Connection, state: &State) -> Result<()> {
     let database = connection.database();
     state.phase.set(Phase::Ready);
     let session = Rc::clone(&state.session.borrow());
     *session.user.borrow_mut() = database.catalog.user_name(connection.session().user.get());
     state.isolation.set(session.isolation());
+    let known = shared.connections.borrow().get(&state.number).cloned();
+    *session.stop.borrow_mut() = Some(Box::new(move |ends| {
+        if let Some(connection) = known.as_ref().and_then(std::rc::Weak::upgrade) {
+            stop(&connection, ends);
+        }
+    }));
     sql::Sql::of(database).open_session(connection.session().id, session);
     Ok(())
 }
@@ -338,7 +355,7 @@ pub(super) fn authenticate(shared: &Rc<Shared>, connection: &Connection, state: 
     let database = connection.database();
     let checked = check(shared, connection, database, login);
     match checked {
-        Ok(()) => enter(connection, state),
+        Ok(()) => enter(shared, connection, state),
         Err(error) => {
             connection.end();
             let name = user_of(login);
@@ -374,14 +391,26 @@ fn check(shared: &Rc<Shared>, connection: &Connection, database: &Rc<Database>, 
     })
 }
 
+/// What a client calls itself.
+pub(super) fn application_of(state: &State) -> String {
+    state.session.borrow().get("application_name").unwrap_or_default()
+}
+
 /// Lets a client in: what it should know, and that statements may come.
-pub(super) fn put_welcome(out: &mut Vec<u8>, number: u32, secret: u32, session: Option<&sql::Session>) {
+pub(super) fn put_welcome(
+    out: &mut Vec<u8>,
+    number: u32,
+    secret: u32,
+    session: Option<&sql::Session>,
+    application: &str,
+) {
     put(out, b'R', |out| put_u32(out, 0));
     for (name, value) in PARAMETERS {
         // What the client has chosen.
         let zone = session.filter(|_| *name == "TimeZone").and_then(|session| session.get(name));
         put_parameter(out, name, zone.as_deref().unwrap_or(value));
     }
+    put_parameter(out, "application_name", application);
     put_key(out, number, secret);
     put_ready(out, b'I');
 }

@@ -196,6 +196,23 @@ impl Session {
         }
     }
 
+    /// The version and the cipher that both sides have agreed on, by their names in OpenSSL: `TLSv1.3`, `TLS_AES_256_GCM_SHA384`.
+    pub fn seal(&self) -> Option<(String, String)> {
+        let version = match self.connection.protocol_version()? {
+            rustls::ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            _ => "TLSv1.2",
+        };
+        let suite = format!("{:?}", self.connection.negotiated_cipher_suite()?.suite());
+        let cipher = match suite.strip_prefix("TLS13_") {
+            Some(rest) => format!("TLS_{rest}"),
+            None => {
+                let words = suite.trim_start_matches("TLS_").replace("WITH_", "").replace('_', "-");
+                words.replace("AES-", "AES").replace("POLY1305-SHA256", "POLY1305")
+            }
+        };
+        Some((version.to_string(), cipher))
+    }
+
     /// Plain bytes that were accepted and have not gone.
     pub fn held(&self) -> usize {
         self.held

@@ -254,16 +254,21 @@ impl Words {
         }
         if self.is_mysql() {
             if self.skip(&["identified"]) {
-                if self.skip(&["with"]) {
+                let has_way = self.skip(&["with"]);
+                if has_way {
                     self.name()?;
                 }
-                if !self.skip(&["by"]) || self.word(0) == "password" {
-                    return Err(Error::unsupported("the hash of a password in place of the password"));
+                // A way alone: no password is said.
+                if !has_way || matches!(self.word(0).as_str(), "by" | "as" | "using") {
+                    if !self.skip(&["by"]) || self.word(0) == "password" {
+                        return Err(Error::unsupported("the hash of a password in place of the password"));
+                    }
+                    let password = self.text()?;
+                    check_password(&password)?;
+                    options.password = Some(Some(password));
                 }
-                let password = self.text()?;
-                check_password(&password)?;
-                options.password = Some(Some(password));
             }
+            self.skip(&["password", "expire", "never"]);
             if self.skip(&["account", "lock"]) {
                 options.login = Some(false);
             } else if self.skip(&["account", "unlock"]) {

@@ -492,6 +492,11 @@ impl Binder<'_> {
             },
             _ => value,
         };
+        if let (Dialect::Mysql, ast::DataType::Time(digits, _)) = (self.dialect, declared) {
+            let digits = i64::try_from(digits.unwrap_or(0)).unwrap_or(i64::MAX);
+            let digits = Bound::new(Expr::Const(Value::Int(digits)), Type::of(Base::Int8));
+            return self.call("cast_time", vec![value, digits]);
+        }
         let to = Type::of_ast(self.dialect, declared)?;
         let is_clock = to.is_moment()
             && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time))
@@ -501,9 +506,18 @@ impl Binder<'_> {
         let is_moment = value.ty.is_moment() || matches!(value.ty.base, Base::Interval | Base::Time);
         let is_other = match to.base {
             _ if self.dialect != Dialect::Postgres => false,
-            _ if to.is_number() => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array),
-            Base::Bool => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array | Base::Decimal | Base::Double),
-            Base::Uuid => is_moment || value.ty.is_number() || matches!(value.ty.base, Base::Bool | Base::Array),
+            _ if to.is_moment() => value.ty.base == Base::Time,
+            _ if to.is_number() => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array | Base::Time),
+            Base::Bool => {
+                is_moment
+                    || matches!(value.ty.base, Base::Uuid | Base::Array | Base::Decimal | Base::Double | Base::Time)
+            }
+            Base::Uuid => {
+                is_moment || value.ty.is_number() || matches!(value.ty.base, Base::Bool | Base::Array | Base::Time)
+            }
+            Base::Time => {
+                value.ty.is_number() || matches!(value.ty.base, Base::Date | Base::Bool | Base::Uuid | Base::Array)
+            }
             _ => false,
         };
         if self.dialect == Dialect::Postgres && (is_clock || is_span || is_other) {

@@ -294,6 +294,9 @@ impl Binder<'_> {
                     "current_timestamp" | "current_date" | "current_user" | "session_user" | "user" => {
                         self.call(&lower, Vec::new())
                     }
+                    "localtime" | "localtimestamp" if self.dialect == Dialect::Postgres => {
+                        self.call(&lower, Vec::new())
+                    }
                     "localtime" | "localtimestamp" | "utc_timestamp" | "utc_date" | "utc_time" | "current_time"
                         if self.dialect == Dialect::Mysql =>
                     {
@@ -303,9 +306,10 @@ impl Binder<'_> {
                         }
                     }
                     "localtime" | "localtimestamp" if self.dialect == Dialect::Postgres => self.bind_local(&lower),
-                    _ => Err(error),
+                    _ => Err(error.at(ident.span.start)),
                 }
             }
+            Err(error) => Err(error.at(ident.span.start)),
             // In SQLite's family, what is no column but stands in double quotes is not text here: it is refused, as in Tarantool.
             found => found,
         }
@@ -325,6 +329,9 @@ impl Binder<'_> {
                 Bound::new(Expr::Const(Value::text(text.as_str())), text_type)
             }
             V::HexStringLiteral(digits) => {
+                // `0x1` has half a byte.
+                let padded = if self.dialect == Dialect::Mysql { format!("0{digits}") } else { String::new() };
+                let digits = if digits.len() % 2 == 1 && !padded.is_empty() { &padded } else { digits };
                 let bytes = from_hex(digits)
                     .ok_or_else(|| Error::new(Condition::Syntax, format!("'{digits}' are no hexadecimal digits")))?;
                 Bound::new(Expr::Const(Value::Bytes(bytes.into())), Type::of(Base::Bytes))

@@ -229,7 +229,12 @@ impl Binder<'_> {
                     self.add_relation(scope, relation)?;
                     return Ok(Tree::Rows(Box::new(plan)));
                 }
-                let table = self.find_table(&table_name)?;
+                let table = self.find_table(&table_name).map_err(|error| {
+                    match name.0.first().and_then(ast::ObjectNamePart::as_ident) {
+                        Some(ident) => error.at(ident.span.start),
+                        None => error,
+                    }
+                })?;
                 if table.indexes.is_empty()
                     && let Some(view) = crate::views::of(self.database, &table.space)
                 {
@@ -248,6 +253,7 @@ impl Binder<'_> {
                 };
                 let mut relation = Relation { alias: String::new(), columns: columns_of(&query.outputs) };
                 self.alias_of(alias.as_ref(), &mut relation)?;
+                self.note_derived(&relation);
                 self.add_relation(scope, relation)?;
                 Ok(Tree::Rows(Box::new(query.plan)))
             }
@@ -290,6 +296,7 @@ impl Binder<'_> {
                 "indkey" | "indoption" | "indclass" | "indcollation" => Type::vector(),
                 "conkey" | "confkey" => Type::array_of(Type::of(Base::Int2)),
                 _ if *base == Base::Text && table.is_name(name) => Type::NAME,
+                _ if *base == Base::Int8 && table.is_object_number(name) => Type::OID,
                 _ => Type::of(*base),
             },
             collation: None,
@@ -382,10 +389,20 @@ impl Binder<'_> {
             };
             return self.bind_sets_in_from(scope, name, &calls, alias, is_numbered);
         }
-        if self.dialect == crate::Dialect::Postgres && arguments.is_empty() && !is_numbered {
+        if self.dialect == crate::Dialect::Postgres && !name.eq_ignore_ascii_case("generate_series") && !is_numbered {
             // A function that gives one value is a table of one row: `SELECT * FROM current_schema()`.
             let name = name.to_lowercase();
-            let bound = self.call(&name, Vec::new())?;
+            let mut bounds = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                    return Err(Error::unsupported(format!("'{argument}'")));
+                };
+                bounds.push(self.bind(scope, expr)?);
+            }
+            let bound = match self.bind_typed_call(&name, &mut bounds)? {
+                Some(bound) => bound,
+                None => self.call(&name, bounds)?,
+            };
             let slot = self.new_slot();
             let alias_name = alias.map_or_else(|| name.clone(), |alias| self.dialect.fold(&alias.name));
             let column = RelationColumn {

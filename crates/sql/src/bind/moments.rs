@@ -54,7 +54,8 @@ impl Binder<'_> {
                 Base::Date if sign < 0 => Base::Date,
                 Base::Date => Base::Int4,
                 Base::Timestamp | Base::TimestampTz if sign < 0 => known.ty.base,
-                Base::Timestamp | Base::TimestampTz | Base::Interval => Base::Interval,
+                Base::Time if sign < 0 => Base::Time,
+                Base::Timestamp | Base::TimestampTz | Base::Interval | Base::Time => Base::Interval,
                 _ => return Ok(None),
             };
             let cast = self.cast_to(literal.clone(), Type::of(to), Strictness::Explicit)?;
@@ -62,6 +63,13 @@ impl Binder<'_> {
             return self.arithmetic_of_time(operation, &a, &b);
         }
         Ok(Some(match (a.ty.base, b.ty.base) {
+            (Base::Time, Base::Interval) => self.call("time_moved", vec![a.clone(), b.clone(), number(sign)])?,
+            (Base::Interval, Base::Time) if sign > 0 => {
+                self.call("time_moved", vec![b.clone(), a.clone(), number(1)])?
+            }
+            (Base::Time, Base::Time) if sign < 0 => self.call("times_between", vec![a.clone(), b.clone()])?,
+            (Base::Date, Base::Time) if sign > 0 => self.call("day_at", vec![a.clone(), b.clone()])?,
+            (Base::Time, Base::Date) if sign > 0 => self.call("day_at", vec![b.clone(), a.clone()])?,
             (_, Base::Interval) if a.ty.is_moment() => call(a, b.clone(), after(a.ty))?,
             (Base::Interval, _) if b.ty.is_moment() && sign > 0 => call(b, a.clone(), after(b.ty))?,
             (Base::Interval, Base::Interval) if is_postgres => {
@@ -82,7 +90,7 @@ impl Binder<'_> {
                 let Expr::Const(Value::Int(days)) = b.expr else {
                     return Err(Error::unsupported("a day and a number of days that is no constant"));
                 };
-                let interval = crate::moments::parse_interval(&format!("{days} days"))?;
+                let interval = crate::spans::parse_interval(&format!("{days} days"))?;
                 call(a, Bound::new(Expr::Const(Value::Interval(Rc::new(interval))), Type::of(Base::Interval)), a.ty)?
             }
             _ => return Ok(None),
@@ -103,7 +111,7 @@ impl Binder<'_> {
         if let Some(unit) = &interval.leading_field {
             text = format!("{text} {unit}");
         }
-        let value = crate::moments::parse_interval(&text)?;
+        let value = crate::spans::parse_interval(&text)?;
         Ok(Bound::new(Expr::Const(Value::Interval(Rc::new(value))), Type::of(Base::Interval)))
     }
 
@@ -171,6 +179,10 @@ impl Binder<'_> {
                 let arguments: Vec<Bound> = std::mem::take(arguments).into_iter().map(cast).collect::<Result<_>>()?;
                 let arguments = arguments.into_iter().map(|bound| self.shown_here(bound)).collect::<Result<_>>()?;
                 return self.call("age", arguments).map(Some);
+            }
+            "pg_terminate_backend" | "pg_cancel_backend" if !arguments.is_empty() => {
+                let number = self.cast_to(arguments[0].clone(), Type::of(Base::Int4), Strictness::Explicit)?;
+                return self.call(name, vec![number]).map(Some);
             }
             "timezone" if arguments.len() == 2 => {
                 let (moment, zone) = (arguments.remove(1), arguments.remove(0));

@@ -11,7 +11,7 @@ use std::rc::Rc;
 pub struct Origin {
     /// What the statement calls the table.
     pub alias: String,
-    /// Its name.
+    /// Its name; empty for a query in FROM.
     pub table: String,
     /// The number that `pg_class` has for it.
     pub table_number: u32,
@@ -49,6 +49,8 @@ pub enum PartOf {
 pub(super) struct Origins {
     uses: Vec<Used>,
     copies: Vec<(Slot, Slot)>,
+    /// Computed columns of queries in FROM, and what those are called.
+    derived: Vec<(Slot, String)>,
 }
 
 struct Used {
@@ -75,6 +77,19 @@ impl Binder<'_> {
     pub(super) fn note_same(&self, of: Slot, to: Slot) {
         if self.dialect == Dialect::Tarantool {
             self.note_copy(of, to);
+        }
+    }
+
+    /// Columns are those of a query in FROM, which MySQL's clients are told the name of.
+    pub(super) fn note_derived(&self, relation: &Relation) {
+        if self.dialect != Dialect::Mysql {
+            return;
+        }
+        let mut origins = self.origins.borrow_mut();
+        for column in &relation.columns {
+            if let Place::Slot(slot) = &column.place {
+                origins.derived.push((*slot, relation.alias.clone()));
+            }
         }
     }
 
@@ -121,9 +136,24 @@ impl Binder<'_> {
         for (of, to) in origins.copies.iter().rev() {
             slot = if *to == slot { *of } else { slot };
         }
-        origins.uses.iter().filter(|used| !used.is_in_view).find_map(|used| {
+        let of_table = origins.uses.iter().filter(|used| !used.is_in_view).find_map(|used| {
             let field = used.table.slots.borrow().iter().position(|known| *known == Some(slot))?;
             Some(Rc::new(origin(&used.table, field, used.is_outer)))
+        });
+        of_table.or_else(|| {
+            let (_, alias) = origins.derived.iter().rev().find(|(derived, _)| *derived == slot)?;
+            Some(Rc::new(Origin {
+                alias: alias.clone(),
+                table: String::new(),
+                table_number: 0,
+                column: String::new(),
+                number: 0,
+                is_required: false,
+                is_generated: false,
+                has_default: false,
+                key: PartOf::Nothing,
+                collation: None,
+            }))
         })
     }
 }

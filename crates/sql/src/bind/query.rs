@@ -257,13 +257,21 @@ impl Binder<'_> {
             self.is_operand.set(self.dialect == Dialect::Mysql && matches!(body, SetExpr::Select(_)));
             self.bind_set(body, parent, nothing())
         };
+        let literals = [self.literals_of(left), self.literals_of(right)];
         let (mut left, mut right) = (operand(left)?, operand(right)?);
         if left.outputs.len() != right.outputs.len() {
             return Err(self.unequal(&op.to_string()));
         }
         let mut types = Vec::new();
-        for (a, b) in left.outputs.iter().zip(&right.outputs) {
-            types.push(self.common(a.ty, b.ty).ok_or_else(|| {
+        for (number, (a, b)) in left.outputs.iter().zip(&right.outputs).enumerate() {
+            // A literal without a type has that of the other side.
+            let is_literal = |side: usize| literals[side].get(number) == Some(&true);
+            let common = match (is_literal(0), is_literal(1)) {
+                (true, false) => Some(b.ty),
+                (false, true) => Some(a.ty),
+                _ => self.common(a.ty, b.ty),
+            };
+            types.push(common.ok_or_else(|| {
                 Error::new(Condition::TypeMismatch, format!("{op} types {} and {} cannot be matched", a.ty, b.ty))
             })?);
         }
@@ -317,6 +325,26 @@ impl Binder<'_> {
             },
         };
         Ok(Query { plan, outputs: left.outputs })
+    }
+
+    /// Which columns of a SELECT are literals without a type, in PostgreSQL's dialect; empty if it is none that lists its columns.
+    fn literals_of(&self, body: &SetExpr) -> Vec<bool> {
+        let SetExpr::Select(select) = body else { return Vec::new() };
+        let is_listed = select
+            .projection
+            .iter()
+            .all(|item| matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. }));
+        if self.dialect != Dialect::Postgres || !is_listed {
+            return Vec::new();
+        }
+        let is_literal = |item: &ast::SelectItem| match item {
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => matches!(
+                unnested(expr),
+                ast::Expr::Value(value) if matches!(value.value, ast::Value::Null | ast::Value::SingleQuotedString(_))
+            ),
+            _ => false,
+        };
+        select.projection.iter().map(is_literal).collect()
     }
 
     /// Columns whose texts a collation compares get those by which rows are told apart.

@@ -565,7 +565,8 @@ fn catalog_name(ty: Type) -> &'static str {
         Base::Time => "time",
         Base::Bytes => "bytea",
         Base::Uuid => "uuid",
-        Base::Json => "json",
+        Base::Json if ty.is_plain_json() => "json",
+        Base::Json => "jsonb",
         _ => "text",
     }
 }

@@ -33,6 +33,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (1016, "_int8", -1, "A", 0, 20),
     (1021, "_float4", -1, "A", 0, 700),
     (1022, "_float8", -1, "A", 0, 701),
+    (1028, "_oid", -1, "A", 0, 26),
     (1042, "bpchar", -1, "S", 1014, 0),
     (1043, "varchar", -1, "S", 1015, 0),
     (1082, "date", 4, "D", 1182, 0),
@@ -49,6 +50,7 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (1700, "numeric", -1, "N", 1231, 0),
     (2205, "regclass", 4, "N", 2210, 0),
     (2206, "regtype", 4, "N", 2211, 0),
+    (2278, "void", 4, "P", 0, 0),
     (2950, "uuid", 16, "U", 2951, 0),
     (2951, "_uuid", -1, "A", 0, 2950),
     (3802, "jsonb", -1, "U", 3807, 0),
@@ -62,6 +64,7 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::Bytes => 17,
         Base::Int1 | Base::Uint1 | Base::Int2 => 21,
         Base::Int4 | Base::Uint2 => 23,
+        Base::Int8 if ty.is_oid() => 26,
         Base::Int8 | Base::Integer | Base::Uint8 | Base::Uint4 => 20,
         Base::Double if ty.is_float() => 700,
         Base::Double => 701,
@@ -101,6 +104,9 @@ pub(super) fn modifier(ty: Type) -> i64 {
 
 /// The name of a type as PostgreSQL shows it: `format_type`.
 pub(crate) fn format_type(number: i64, modifier: i64) -> String {
+    if number == 0 {
+        return "-".to_string();
+    }
     let known = PG_TYPES.iter().find(|known| known.0 == number);
     let Some((_, name, _, _, _, element)) = known else { return "???".to_string() };
     if *element != 0 && *name != "name" && *name != "int2vector" {
@@ -141,7 +147,7 @@ pub(super) fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
             int(10),
             int(*size),
             Value::Bool(*size > 0 && *size <= 8),
-            text("b"),
+            text(if *category == "P" { "p" } else { "b" }),
             text(category),
             Value::Bool(false),
             Value::Bool(true),

@@ -540,6 +540,7 @@ fn session_variables(view: &View<'_>) -> Vec<Vec<Value>> {
 fn status(view: &View<'_>) -> Vec<Vec<Value>> {
     let statistics = &view.database.statistics;
     let sessions = crate::Sql::of(view.database).session_count();
+    let seal = session(view).and_then(|session| session.seal.borrow().clone()).unwrap_or_default();
     let values = [
         ("Com_insert", statistics.inserts.get()),
         ("Com_replace", statistics.replaces.get()),
@@ -550,6 +551,7 @@ fn status(view: &View<'_>) -> Vec<Vec<Value>> {
         ("Queries", statistics.requests.get()),
         ("Questions", statistics.requests.get()),
         ("Ssl_cipher", 0),
+        ("Ssl_version", 0),
         ("Threads_connected", sessions as u64),
         ("Threads_running", 1),
         ("Uptime", view.database.uptime_ns() / 1_000_000_000),
@@ -557,7 +559,12 @@ fn status(view: &View<'_>) -> Vec<Vec<Value>> {
     values
         .iter()
         .map(|(name, value)| {
-            vec![text(name), text(&if *name == "Ssl_cipher" { String::new() } else { value.to_string() })]
+            let shown = match *name {
+                "Ssl_version" => seal.0.clone(),
+                "Ssl_cipher" => seal.1.clone(),
+                _ => value.to_string(),
+            };
+            vec![text(name), text(&shown)]
         })
         .collect()
 }

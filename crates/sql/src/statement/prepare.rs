@@ -32,7 +32,7 @@ impl hashbrown::Equivalent<(Dialect, String)> for Wanted<'_> {
 impl Sql {
     /// Takes a text apart into statements, which are prepared and run one after the other: the second may need what the first has made. Errors: `Syntax`.
     pub fn parse(&self, dialect: Dialect, text: &str) -> Result<Vec<Parsed>> {
-        let mut statements = dialect.statements(text)?;
+        let mut statements = dialect.statements(text).map_err(|error| error.located(text))?;
         let count = statements.len();
         let parsed = statements.drain(..).map(|statement| {
             // A statement of several is prepared again by its own text.
@@ -78,16 +78,17 @@ impl Sql {
             return Ok(known);
         }
         let key = (dialect, self.key_of(text).into_owned());
-        let mut statements = dialect.statements(text)?;
+        let mut statements = dialect.statements(text).map_err(|error| error.located(text))?;
         let statement = match statements.len() {
             0 => return Err(Error::new(Condition::Empty, "Failed to execute an empty SQL statement")),
             1 => statements.remove(0),
             _ => {
-                let what = "a text of several statements is prepared one by one";
+                let what = "cannot insert multiple commands into a prepared statement";
                 return Err(Error::new(Condition::Syntax, what));
             }
         };
-        let prepared = Rc::new(self.bind(database, dialect, text, statement, types)?);
+        let bound = self.bind(database, dialect, text, statement, types);
+        let prepared = Rc::new(bound.map_err(|error| error.located(text))?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
