@@ -370,6 +370,20 @@ crate::functions::alike! {
         use md5::Digest;
         Ok(Value::text(hex(&md5::Md5::digest(&bytes(&a[0])[..]))))
     };
+    // Of the extension pgcrypto.
+    "digest" (2, 2) BYTES, true => |_, a| {
+        use sha2::Digest;
+        let data = bytes(&a[0]);
+        Ok(Value::Bytes(match text(&a[1]).to_ascii_lowercase().as_str() {
+            "md5" => md5::Md5::digest(&data[..])[..].into(),
+            "sha1" => sha1::Sha1::digest(&data[..])[..].into(),
+            "sha224" => sha2::Sha224::digest(&data[..])[..].into(),
+            "sha256" => sha2::Sha256::digest(&data[..])[..].into(),
+            "sha384" => sha2::Sha384::digest(&data[..])[..].into(),
+            "sha512" => sha2::Sha512::digest(&data[..])[..].into(),
+            other => return Err(refused(format!("Cannot use \"{other}\": No such hash algorithm"))),
+        }))
+    };
     "sha224" (1, 1) BYTES, true => |_, a| {
         use sha2::Digest;
         Ok(Value::Bytes(sha2::Sha224::digest(&bytes(&a[0])[..])[..].into()))
@@ -547,7 +561,7 @@ crate::functions::alike! {
         if !clock.is_finite() || clock.abs() > 9e18 || of_months.abs() > 2e9 || whole_days.abs() > 2e9 {
             return Err(out_of_range("interval"));
         }
-        interval_of(of_months.trunc() as i64, whole_days as i64, clock.round() as i128)
+        interval_of(of_months.trunc() as i64, whole_days as i64, clock.round_ties_even() as i128)
     };
     "justify_hours" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);

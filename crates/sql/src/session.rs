@@ -112,6 +112,8 @@ pub struct Session {
     pub warnings: RefCell<Vec<(&'static str, u16, String)>>,
     /// `sql_mode` of MySQL's dialect has ANSI_QUOTES.
     quotes_names: Cell<bool>,
+    /// Its cursors, as they are shown.
+    pub(crate) cursors: RefCell<BTreeMap<String, crate::cursors::CursorShown>>,
     /// Its temporary tables.
     pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
     /// Settings that are not as they are by themselves.

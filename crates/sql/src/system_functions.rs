@@ -63,7 +63,15 @@ fn sequence_of(run: &Run<'_>, named: &Value) -> Result<Rc<database::Sequence>> {
         number => catalog::sequence_of_number(run, as_int(number)).unwrap_or_default(),
     };
     let name = name.as_str();
-    let last = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+    let last = match name.rsplit_once('.') {
+        Some((schema, last)) => {
+            let schema = schema.rsplit('.').next().unwrap_or(schema);
+            run.dialect.check_schema(schema.trim_matches('"'))?;
+            last
+        }
+        None => name,
+    };
+    let last = last.trim_matches('"');
     run.database
         .catalog
         .sequence_by_name(last)

@@ -99,6 +99,11 @@ const BASES: [Base; 26] = [
 /// The most digits behind the point that a double is shown with; one that would have more is shown with those that it has.
 const SHOWN_DIGITS_MAX: u32 = 30;
 
+/// Where the scale of an array has that of its elements, above the number of their base.
+const ELEMENT_SCALE_SHIFT: u32 = 8;
+
+const _: () = assert!(BASES.len() < 1 << ELEMENT_SCALE_SHIFT && tuple::decimal::DIGITS_MAX < 1 << ELEMENT_SCALE_SHIFT);
+
 /// Marks a vector, where other arrays have the length of their elements.
 const VECTOR: u32 = u32::MAX;
 /// Marks an array of names in the same place.
@@ -147,19 +152,20 @@ impl Type {
         match element.base {
             Base::Array => element,
             base => {
-                let length = if element.is_name() { NAMES } else { element.length };
-                Type { base: Base::Array, length, scale: base as u32 + 1 }
+                let (length, scale) = if element.is_name() { (NAMES, 0) } else { (element.length, element.scale) };
+                Type { base: Base::Array, length, scale: base as u32 + 1 | scale << ELEMENT_SCALE_SHIFT }
             }
         }
     }
 
     /// The type of an array's elements; `Any`, if nothing is known of them.
     pub fn element(self) -> Self {
-        let base = self.scale.checked_sub(1).and_then(|number| BASES.get(number as usize)).copied();
+        let number = (self.scale & ((1 << ELEMENT_SCALE_SHIFT) - 1)).checked_sub(1);
+        let base = number.and_then(|number| BASES.get(number as usize)).copied();
         match base.filter(|_| self.base == Base::Array) {
             Some(base) if self.is_vector() => Type::of(base),
             Some(Base::Text) if self.length == NAMES => Type::NAME,
-            Some(base) => Type { base, length: self.length, scale: 0 },
+            Some(base) => Type { base, length: self.length, scale: self.scale >> ELEMENT_SCALE_SHIFT },
             None => Type::of(Base::Any),
         }
     }
@@ -342,6 +348,7 @@ impl Type {
             D::BigInt(_) | D::Int8(_) | D::Signed | D::SignedInteger => Type::of(Base::Int8),
             D::BigIntUnsigned(_) | D::Int8Unsigned(_) | D::Unsigned | D::UnsignedInteger => Type::of(Base::Uint8),
             D::Real | D::Float4 if dialect == Dialect::Postgres => Type::FLOAT,
+            D::Float(ast::ExactNumberInfo::None) if dialect == Dialect::Postgres => Type::of(Base::Double),
             D::Float(info) if dialect == Dialect::Postgres => float(info),
             D::Real | D::Float(_) | D::Float4 | D::Float8 | D::Double(_) | D::DoublePrecision => Type::of(Base::Double),
             D::Numeric(info) | D::Decimal(info) | D::Dec(info) => exact(info)?,

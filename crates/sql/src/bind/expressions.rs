@@ -660,7 +660,15 @@ impl Binder<'_> {
         for when in conditions {
             tests.push(match &operand {
                 Some(operand) => {
-                    self.compare(Comparison::Equal, operand.clone(), self.bind(scope, &when.condition)?)?
+                    let value = self.bind(scope, &when.condition)?;
+                    // CASE of a document beside text compares the text of the document, unlike the operator.
+                    let operand = match (self.dialect, operand.ty.base, value.ty.base) {
+                        (Dialect::Mysql, Base::Json, Base::Text) => {
+                            self.cast_to(operand.clone(), Type::TEXT, Strictness::Explicit)?
+                        }
+                        _ => operand.clone(),
+                    };
+                    self.compare(Comparison::Equal, operand, value)?
                 }
                 None => self.condition(scope, &when.condition)?,
             });
