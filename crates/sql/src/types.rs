@@ -153,7 +153,7 @@ impl Type {
             Base::Array => element,
             base => {
                 let (length, scale) = if element.is_name() { (NAMES, 0) } else { (element.length, element.scale) };
-                Type { base: Base::Array, length, scale: base as u32 + 1 | scale << ELEMENT_SCALE_SHIFT }
+                Type { base: Base::Array, length, scale: (base as u32 + 1) | (scale << ELEMENT_SCALE_SHIFT) }
             }
         }
     }
