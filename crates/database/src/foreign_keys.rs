@@ -39,7 +39,7 @@ const DEPTH_MAX: u32 = 1000;
 /// Rows that one change of a parent may change at once.
 const CHILDREN_MAX: usize = 1_000_000;
 /// Looks that are put off to the end of a statement.
-const PENDING_MAX: usize = 100_000;
+pub(crate) const PENDING_MAX: usize = 100_000;
 /// How long changes go on before others have a turn.
 const SLICE_NS: u64 = 1_000_000;
 /// How often a transaction that commits looks again because it had to wait meanwhile.
@@ -53,12 +53,22 @@ struct Cascade {
     depth: u32,
 }
 
-/// What has to be so when the statement ends.
-enum Pending {
+/// What has to be so when the statement ends, or the transaction.
+#[derive(Clone)]
+pub(crate) enum Pending {
     /// A row names another.
     Named { link: Rc<Link>, row: Tuple },
     /// Nobody names a row that is not there any more.
     Unnamed { link: Rc<Link>, old: Tuple },
+}
+
+impl Pending {
+    /// The key that it is about.
+    pub(crate) fn link(&self) -> &Rc<Link> {
+        match self {
+            Pending::Named { link, .. } | Pending::Unnamed { link, .. } => link,
+        }
+    }
 }
 
 /// What foreign keys have made of a statement so far.
@@ -507,20 +517,28 @@ impl Database {
         let mut slice = Slice::begin();
         for pending in take().unwrap_or_default() {
             self.give_turn(context, &mut slice)?;
-            match &pending {
-                Pending::Named { link, row } => {
-                    if let Some((child, row)) = self.still_names(context, link, row)?
-                        && !self.has_parent(context, &child, link, &row)?
-                    {
-                        return Err(parent_missing(&child, link, "foreign tuple was not found"));
-                    }
+            if let Some(pending) = self.defer(context, pending) {
+                self.look_at_pending(context, &pending)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was put off has to be so now. May wait. Errors: it is not.
+    pub(crate) fn look_at_pending(&self, context: &Context, pending: &Pending) -> Result<()> {
+        match pending {
+            Pending::Named { link, row } => {
+                if let Some((child, row)) = self.still_names(context, link, row)?
+                    && !self.has_parent(context, &child, link, &row)?
+                {
+                    return Err(parent_missing(&child, link, "foreign tuple was not found"));
                 }
-                Pending::Unnamed { link, old } => {
-                    if let Some(parent) = self.catalog.space(link.parent)
-                        && self.is_broken(context, &parent, link, old)?
-                    {
-                        return Err(self.is_referenced(&parent, link));
-                    }
+            }
+            Pending::Unnamed { link, old } => {
+                if let Some(parent) = self.catalog.space(link.parent)
+                    && self.is_broken(context, &parent, link, old)?
+                {
+                    return Err(self.is_referenced(&parent, link));
                 }
             }
         }

@@ -26,6 +26,7 @@ mod convert;
 mod cursor;
 mod damage;
 mod database;
+mod deferred_keys;
 mod disk;
 mod disposal;
 mod error;
@@ -71,8 +72,8 @@ pub use alter::{
 pub use batch::Batch;
 pub use bootstrap::encode_json;
 pub use catalog::{
-    Action, Catalog, CheckDef, FieldRef, ForeignKeyDef, Function, IndexInfo, MemoryLimit, ReplaceTrigger, SchemaObject,
-    Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence, Ttl, TtlUnit, User, UserKind,
+    Action, Catalog, CheckDef, Deferral, FieldRef, ForeignKeyDef, Function, IndexInfo, MemoryLimit, ReplaceTrigger,
+    SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence, Ttl, TtlUnit, User, UserKind,
 };
 pub use config::Config;
 pub use cursor::Cursor;

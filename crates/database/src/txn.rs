@@ -178,6 +178,8 @@ pub struct Txn {
     /// Bodies of the rows, one after the other.
     bodies: Vec<u8>,
     savepoints: Vec<(String, usize, usize)>,
+    /// What its end has to look at, if there was any.
+    pub(crate) deferred: Option<Box<crate::deferred_keys::Deferred>>,
     /// A row was read or a read was tried: what was seen may not be true after a yield.
     has_read: bool,
     /// Rows of clients were read, not only of the schema.
@@ -358,6 +360,9 @@ impl Txn {
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
         assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
         self.remembered = self.remembered.min(statement_count);
+        if let Some(deferred) = &mut self.deferred {
+            deferred.undo_to(statement_count);
+        }
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
             self.system_statements -= usize::from(statement.space.is_system());
@@ -482,6 +487,7 @@ impl Database {
         if context.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements > 0 && txn.aborted.is_none()) {
             self.store_own_sequences(context)?;
         }
+        self.settle_deferred_keys(context)?;
         self.look_at_foreign_keys_again(context)?;
         self.yield_to_locks(context);
         match self.take_txn(context) {

@@ -3,6 +3,7 @@
 //! Programs join them by numbers: [`table_number`] and its like give each object one. What a user may not read is not shown.
 
 mod absent;
+mod activity;
 mod depends;
 mod describe;
 mod postgres;
@@ -283,7 +284,7 @@ pub(crate) fn find(dialect: Dialect, schema: Option<&str>, name: &str) -> Option
 
 /// The computed tables of PostgreSQL and the standard.
 fn all() -> impl Iterator<Item = &'static Virtual> {
-    VIRTUALS.iter().chain(absent::VIRTUALS)
+    VIRTUALS.iter().chain(activity::VIRTUALS).chain(absent::VIRTUALS)
 }
 
 /// The numbers of those tables that clients know by heart.

@@ -7,7 +7,7 @@ use crate::error::{Condition, Error, Result};
 use crate::shown_constraints::Shown;
 use crate::table::Table;
 use crate::types::Base;
-use database::{Action, CheckDef, FUNC_ID, FieldRef, ForeignKeyDef, Operation, SPACE_ID, Space};
+use database::{Action, CheckDef, Deferral, FUNC_ID, FieldRef, ForeignKeyDef, Operation, SPACE_ID, Space};
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, Tokenizer};
 use std::rc::Rc;
@@ -281,6 +281,7 @@ impl Ddl<'_> {
             pairs: locals.iter().zip(&foreign).map(|(local, foreign)| (field(local), field(foreign))).collect(),
             on_delete: action(&key.on_delete),
             on_update: action(&key.on_update),
+            deferral: if self.dialect == Dialect::Postgres { deferral_of(key)? } else { Deferral::Never },
         })
     }
 
@@ -470,14 +471,21 @@ impl Ddl<'_> {
         let at = entries.iter().position(|(key, _)| key == "checks");
         let mut below = at.map_or_else(Vec::new, |at| raw_entries(&entries.remove(at).1));
         below.retain(|(key, _)| key != "foreign_key");
-        let acting: Vec<&ForeignKeyDef> =
-            keys.iter().filter(|key| (key.on_delete, key.on_update) != (Action::Restrict, Action::Restrict)).collect();
+        let says_more = |key: &&ForeignKeyDef| {
+            (key.on_delete, key.on_update) != (Action::Restrict, Action::Restrict) || key.deferral != Deferral::Never
+        };
+        let acting: Vec<&ForeignKeyDef> = keys.iter().filter(says_more).collect();
         if !acting.is_empty() {
             let mut map = Vec::new();
             msgpack::encode_map(&mut map, acting.len() as u32);
             for key in acting {
                 msgpack::encode_str(&mut map, key.name.as_bytes());
-                msgpack::encode_map(&mut map, 2);
+                let deferral = key.deferral.name();
+                msgpack::encode_map(&mut map, 2 + u32::from(deferral.is_some()));
+                if let Some(deferral) = deferral {
+                    msgpack::encode_str(&mut map, b"deferrable");
+                    msgpack::encode_str(&mut map, deferral.as_bytes());
+                }
                 for (event, action) in [("on_delete", key.on_delete), ("on_update", key.on_update)] {
                     msgpack::encode_str(&mut map, event.as_bytes());
                     msgpack::encode_str(&mut map, action.name().as_bytes());
@@ -586,6 +594,48 @@ fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: &str) -> Op
         }
     }
     is_changed.then(|| tokens.iter().map(ToString::to_string).collect())
+}
+
+/// When a foreign key is looked at. Errors: `NOT DEFERRABLE INITIALLY DEFERRED`.
+fn deferral_of(key: &ast::ForeignKeyConstraint) -> Result<Deferral> {
+    let said = key.characteristics.unwrap_or(ast::ConstraintCharacteristics {
+        deferrable: None,
+        initially: None,
+        enforced: None,
+    });
+    let is_deferred = said.initially == Some(ast::DeferrableInitial::Deferred);
+    match said.deferrable {
+        Some(false) if is_deferred => {
+            Err(Error::new(Condition::Syntax, "constraint declared INITIALLY DEFERRED must be DEFERRABLE"))
+        }
+        _ if is_deferred => Ok(Deferral::Deferred),
+        Some(true) => Ok(Deferral::Immediate),
+        _ => Ok(Deferral::Never),
+    }
+}
+
+/// Errors: `UndefinedObject` if a constraint that SET CONSTRAINTS names is not there, `WrongObject` if it does not wait for the end of a transaction.
+///
+/// Unique keys may be declared so, and are looked at at once all the same.
+pub fn check_deferrable(database: &database::Database, names: &[String]) -> Result<()> {
+    let spaces = database.catalog.spaces();
+    for name in names {
+        let mut is_known = false;
+        let waits = spaces.iter().any(|space| {
+            let def = space.def();
+            let mut keys = def.foreign_keys.iter().filter(|key| key.name == *name);
+            is_known |= def.checks.iter().any(|check| check.name == *name);
+            is_known |= def.foreign_keys.iter().any(|key| key.name == *name);
+            keys.any(|key| key.deferral != Deferral::Never) || space.index_by_name(name).is_some()
+        });
+        if !waits {
+            return Err(match is_known {
+                true => Error::new(Condition::WrongObject, format!("constraint \"{name}\" is not deferrable")),
+                false => Error::new(Condition::UndefinedObject, format!("constraint \"{name}\" does not exist")),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A column that may not be null is a part of a foreign key that would make it so.

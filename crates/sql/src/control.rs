@@ -143,6 +143,13 @@ pub enum Control {
     },
     /// Has nothing to do here: what it was.
     Nothing(&'static str),
+    /// SET CONSTRAINTS.
+    DeferKeys {
+        /// Of which constraints; none: of all.
+        names: Option<Vec<String>>,
+        /// They wait for the end of the transaction.
+        waits: bool,
+    },
 }
 
 /// LOAD DATA LOCAL of MySQL's dialect.
@@ -241,6 +248,9 @@ pub struct Copy {
     pub forced: [Vec<String>; 3],
 }
 
+/// Extensions whose functions are always there, as far as programs use them by themselves: `digest`, `gen_random_uuid`, `uuid_generate_v4`.
+const EXTENSIONS: [&str; 3] = ["plpgsql", "pgcrypto", "uuid-ossp"];
+
 /// The statement about the session that this is. None: it is another one. Errors: a form that is not known.
 pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Control>> {
     Ok(Some(match statement {
@@ -317,6 +327,38 @@ pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Contr
             let other = name.and_then(|name| crate::dialect::idle_tag(&name.value));
             Control::Nothing(other.unwrap_or("VACUUM"))
         }
+        Statement::CreateExtension(extension) => {
+            let name = dialect.fold(&extension.name);
+            if !EXTENSIONS.contains(&name.as_str()) {
+                return Err(Error::new(Condition::Unsupported, format!("extension \"{name}\" is not available")));
+            }
+            Control::Nothing("CREATE EXTENSION")
+        }
+        Statement::DropExtension(extensions) => {
+            let names = extensions.names.iter().map(|name| dialect.fold(name));
+            match names.into_iter().find(|name| !EXTENSIONS.contains(&name.as_str())) {
+                Some(name) if !extensions.if_exists => {
+                    let what = format!("extension \"{name}\" does not exist");
+                    return Err(Error::new(Condition::UndefinedObject, what));
+                }
+                _ => Control::Nothing("DROP EXTENSION"),
+            }
+        }
+        Statement::CreateDatabase { db_name, .. } => {
+            let what = format!("database \"{}\" already exists", dialect.object_name(db_name)?);
+            let hint = "There is one database, and it answers to every name.";
+            return Err(Error::new(Condition::DuplicateDatabase, what).hint(hint));
+        }
+        Statement::CreateSchema { schema_name: ast::SchemaName::Simple(name), if_not_exists, .. }
+            if dialect.object_name(name)? == "public" =>
+        {
+            match if_not_exists {
+                true => Control::Nothing("CREATE SCHEMA"),
+                false => {
+                    return Err(Error::new(Condition::DuplicateSchema, "schema \"public\" already exists"));
+                }
+            }
+        }
         Statement::Analyze(_) => Control::Nothing("ANALYZE"),
         Statement::Lock(_) => Control::Nothing("LOCK TABLE"),
         Statement::Comment { object_type: ast::CommentObject::Table | ast::CommentObject::Column, .. } => {
@@ -351,6 +393,13 @@ fn modes_of(modes: &[ast::TransactionMode]) -> Modes {
 
 fn set_of(dialect: Dialect, set: &ast::Set) -> Result<Control> {
     Ok(match set {
+        ast::Set::SingleAssignment { variable, values, .. } if matches!(variable.0.as_slice(), [name] if name.as_ident().is_some_and(|name| name.value == crate::dialect::SET_CONSTRAINTS)) =>
+        {
+            let mut words = values.iter().map(value_text);
+            let waits = words.next().is_some_and(|word| word == "deferred");
+            let names: Vec<String> = words.collect();
+            Control::DeferKeys { names: (!names.is_empty()).then_some(names), waits }
+        }
         ast::Set::SingleAssignment { scope, variable, values, .. } => {
             let is_local = matches!(scope, Some(ast::ContextModifier::Local));
             let name = variable.to_string().to_lowercase();

@@ -1,9 +1,65 @@
-//! FETCH and MOVE of PostgreSQL's dialect, of which the parser knows a part.
+//! FETCH and MOVE of PostgreSQL's dialect, of which the parser knows a part; and which cursors a session has, for `pg_cursors`.
 
 use crate::control::{Control, Step};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::session::Session;
+use crate::value::Value;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::rc::Rc;
+use tuple::datetime::Datetime;
+
+/// What is told of a cursor.
+#[derive(Clone, Debug)]
+pub struct CursorShown {
+    /// Its query.
+    pub statement: String,
+    /// It outlives its transaction.
+    pub is_held: bool,
+    /// Its rows come in binary.
+    pub is_binary: bool,
+    /// One goes back in it.
+    pub is_scrollable: bool,
+    /// When it was declared: nanoseconds since 1970.
+    pub made_ns: i128,
+}
+
+/// Has a cursor stand in `pg_cursors` of its session while this is kept.
+pub struct CursorEntry {
+    session: Rc<Session>,
+    name: String,
+}
+
+impl CursorEntry {
+    /// Of a cursor that is made.
+    pub fn new(session: &Rc<Session>, name: &str, shown: CursorShown) -> Self {
+        session.cursors.borrow_mut().insert(name.to_string(), shown);
+        CursorEntry { session: Rc::clone(session), name: name.to_string() }
+    }
+}
+
+impl Drop for CursorEntry {
+    fn drop(&mut self) {
+        self.session.cursors.borrow_mut().remove(&self.name);
+    }
+}
+
+/// The rows of `pg_cursors`.
+pub(crate) fn rows_of(session: &Session) -> Vec<Vec<Value>> {
+    let row = |(name, shown): (&String, &CursorShown)| {
+        let moment = Datetime {
+            seconds: shown.made_ns.div_euclid(1_000_000_000) as i64,
+            nanoseconds: shown.made_ns.rem_euclid(1_000_000_000) as i32,
+            ..Datetime::default()
+        };
+        let flags = [shown.is_held, shown.is_binary, shown.is_scrollable].map(Value::Bool);
+        let mut row = vec![Value::text(name.as_str()), Value::text(shown.statement.as_str())];
+        row.extend(flags);
+        row.push(Value::Datetime(Rc::new(moment)));
+        row
+    };
+    session.cursors.borrow().iter().map(row).collect()
+}
 
 /// A word, as it is compared.
 fn word_of(token: &Token) -> String {

@@ -113,6 +113,9 @@ impl Ddl<'_> {
                 let mut count = 0;
                 let sql = crate::Sql::of(self.database);
                 for name in names {
+                    if *if_exists && self.dialect.is_nowhere(name) {
+                        continue;
+                    }
                     if *temporary {
                         sql.speak(self.context);
                         let name = self.dialect.object_name(name)?;

@@ -61,6 +61,7 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
 fn respell(tokens: &mut Vec<TokenWithSpan>) {
     leave_out_deferrable(tokens);
     leave_out_ownership(tokens);
+    respell_deferral(tokens);
     crate::ddl::respell_sequences(tokens);
     crate::ddl::respell_likes(tokens);
     crate::ddl::respell_identities(tokens);
@@ -109,7 +110,7 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Statements that have nothing to do, and are written as VACUUM of a table that is called so.
-const IDLE_STATEMENTS: [&str; 6] = ["ALTER SEQUENCE", "SET CONSTRAINTS", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
+const IDLE_STATEMENTS: [&str; 7] = ["SET", "ALTER SEQUENCE", "COMMENT", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
 
 /// Which of them a name behind VACUUM stands for.
 fn idle_statement(token: &Token) -> Option<&'static str> {
@@ -154,7 +155,7 @@ fn leave_out_deferrable(tokens: &mut [TokenWithSpan]) {
         }
         if is_alone {
             statement[seen[0]].token = Token::make_keyword("VACUUM");
-            statement[seen[1]].token = Token::make_word("SET CONSTRAINTS", Some('"'));
+            statement[seen[1]].token = Token::make_word("SET", Some('"'));
             seen[2..].iter().for_each(|at| {
                 statement[*at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
             });
@@ -162,9 +163,8 @@ fn leave_out_deferrable(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// `ALTER SEQUENCE ... OWNED BY`, `OWNER TO`: whose a sequence is has no effect here.
+/// `ALTER SEQUENCE ... OWNED BY`, `OWNER TO`: whose a sequence is has no effect here. `COMMENT ON` what keeps no comment.
 fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
-    // `SET CONSTRAINTS`: none waits for the end of a transaction.
     let is_word =
         |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(wanted));
     for statement in tokens.split_mut(|token| token.token == Token::SemiColon) {
@@ -175,11 +175,18 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
                 && second.is_some_and(|token| is_word(&token.token, object))
         };
         let is_owned = begins("alter", "sequence")
-            && words.any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner"));
-        if !is_owned && !begins("set", "constraints") {
-            continue;
-        }
-        let tag = if is_owned { "ALTER SEQUENCE" } else { "SET CONSTRAINTS" };
+            && words.clone().any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner"));
+        let is_comment = begins("comment", "on")
+            && words.next().is_some_and(|token| {
+                ["constraint", "index", "sequence", "view", "type", "domain", "function", "trigger", "policy", "rule"]
+                    .iter()
+                    .any(|kind| is_word(&token.token, kind))
+            });
+        let tag = match () {
+            () if is_owned => "ALTER SEQUENCE",
+            () if is_comment => "COMMENT",
+            () => continue,
+        };
         let tokens = statement.iter_mut().filter(|token| !matches!(token.token, Token::Whitespace(_)));
         for (at, token) in tokens.enumerate() {
             token.token = match at {
@@ -189,6 +196,70 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
             };
         }
     }
+}
+
+/// The setting that SET CONSTRAINTS is written as.
+pub(crate) const SET_CONSTRAINTS: &str = "SET CONSTRAINTS";
+
+/// `SET CONSTRAINTS a, b DEFERRED`: a setting whose values are the last word and the names.
+fn respell_deferral(tokens: &mut Vec<TokenWithSpan>) {
+    let word = |token: Option<&TokenWithSpan>| match token.map(|token| &token.token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let is_it = |tokens: &[TokenWithSpan]| {
+        let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        word(words.next()) == "set" && word(words.next()) == "constraints"
+    };
+    if !tokens.split(|token| token.token == Token::SemiColon).any(is_it) {
+        return;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 8);
+    for (number, statement) in tokens.split(|token| token.token == Token::SemiColon).enumerate() {
+        let span = statement.first().map_or_else(sqlparser::tokenizer::Span::empty, |token| token.span);
+        let mut put = |token: Token| out.push(TokenWithSpan { token, span });
+        if number > 0 {
+            put(Token::SemiColon);
+        }
+        if !is_it(statement) {
+            out.extend_from_slice(statement);
+            continue;
+        }
+        let said: Vec<&TokenWithSpan> =
+            statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).skip(2).collect();
+        let mode = word(said.last().copied());
+        let names = &said[..said.len().saturating_sub(1)];
+        put(Token::make_keyword("SET"));
+        if !matches!(mode.as_str(), "deferred" | "immediate") || names.is_empty() {
+            // No statement begins so: the parser says what is wrong.
+            put(Token::make_keyword("CONSTRAINTS"));
+            continue;
+        }
+        put(Token::make_word(SET_CONSTRAINTS, Some('"')));
+        put(Token::Eq);
+        put(Token::SingleQuotedString(mode));
+        if let [all] = names
+            && word(Some(all)) == "all"
+        {
+            continue;
+        }
+        for (at, name) in names.iter().enumerate() {
+            match &name.token {
+                // The schema before a name.
+                _ if names.get(at + 1).is_some_and(|next| next.token == Token::Period) => {}
+                Token::Word(name) if name.quote_style.is_some() => {
+                    put(Token::Comma);
+                    put(Token::SingleQuotedString(name.value.clone()));
+                }
+                Token::Word(name) => {
+                    put(Token::Comma);
+                    put(Token::SingleQuotedString(name.value.to_lowercase()));
+                }
+                _ => {}
+            }
+        }
+    }
+    *tokens = out;
 }
 
 /// `ADD GENERATED ... AS IDENTITY (SEQUENCE NAME a.b ...)`: the sequence has the name that it gets by itself.
@@ -481,6 +552,7 @@ pub(crate) fn respell_of_mysql(tokens: &mut Vec<TokenWithSpan>) {
     respell_remainders(tokens);
     crate::respell::intervals(tokens);
     crate::respell::characters(tokens);
+    crate::respell::national(tokens);
 }
 
 /// True if a statement of the text may be one that the parser does not know.
@@ -539,6 +611,7 @@ impl Dialect {
                 crate::respell::tables(&mut tokens);
                 crate::respell::signs(&mut tokens);
                 crate::respell::grouping_sets(&mut tokens);
+                crate::respell::fetches(&mut tokens);
             }
             Dialect::Mysql => {
                 respell_of_mysql(&mut tokens);
@@ -648,12 +721,43 @@ impl Dialect {
         }
     }
 
-    /// The last part of a name: schemas and databases before it are there for those who name them.
+    /// The last part of a name. Databases before it are there for those who name them, and so are schemas but in PostgreSQL's dialect.
+    ///
+    /// Errors: `UndefinedSchema`: what somebody keeps apart by schemas would be one and the same.
     pub(crate) fn object_name(self, name: &ObjectName) -> Result<String> {
+        if let (Dialect::Postgres, [.., ObjectNamePart::Identifier(schema), _]) = (self, name.0.as_slice()) {
+            self.check_schema(&self.fold(schema))?;
+        }
         match name.0.last() {
             Some(ObjectNamePart::Identifier(ident)) => Ok(self.fold(ident)),
             _ => Err(Error::new(Condition::Syntax, format!("'{name}' is no name"))),
         }
+    }
+
+    /// Errors: `UndefinedSchema` for a schema that is not there.
+    pub(crate) fn check_schema(self, schema: &str) -> Result<()> {
+        let is_known =
+            matches!(schema, "public" | "pg_catalog" | "information_schema") || schema.starts_with("pg_temp");
+        match is_known || self != Dialect::Postgres {
+            true => Ok(()),
+            false => Err(Error::new(Condition::UndefinedSchema, format!("schema \"{schema}\" does not exist"))),
+        }
+    }
+
+    /// The same as [`Dialect::object_name`] of a table that rows are read from or written to. Errors: `UndefinedTable` where that has `UndefinedSchema`.
+    pub(crate) fn table_name(self, name: &ObjectName) -> Result<String> {
+        self.object_name(name).map_err(|error| match error.condition() {
+            Condition::UndefinedSchema => {
+                let parts: Vec<String> = name.0.iter().filter_map(|part| Some(self.fold(part.as_ident()?))).collect();
+                Error::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", parts.join(".")))
+            }
+            _ => error,
+        })
+    }
+
+    /// True if a schema is named that is not there.
+    pub(crate) fn is_nowhere(self, name: &ObjectName) -> bool {
+        self.object_name(name).is_err_and(|error| error.condition() == Condition::UndefinedSchema)
     }
 
     /// True if a quotient of whole numbers is a whole number.

@@ -40,6 +40,8 @@ conditions! {
     Unsupported = "0A000", 1235, SqlParserGeneric;
     /// No such table.
     UndefinedTable = "42P01", 1146, NoSuchSpace;
+    /// No such schema.
+    UndefinedSchema = "3F000", 1049, NoSuchSpace;
     /// No such column.
     UndefinedColumn = "42703", 1054, SqlCantResolveField;
     /// The name of a column means several.
@@ -152,12 +154,16 @@ conditions! {
     SuperWanted = "42501", 1227, AccessDenied;
     /// There is a database of this name.
     DuplicateDatabase = "42P04", 1007, SqlExecute;
+    /// There is a schema of this name.
+    DuplicateSchema = "42P06", 1007, SqlExecute;
     /// No value for a column that needs one.
     NoDefault = "23502", 1364, SqlExecute;
     /// No such table among those of a DELETE.
     UnknownTable = "42P01", 1109, SqlExecute;
     /// What is to be changed is no table.
     NotUpdatable = "42809", 1288, SqlExecute;
+    /// The object is of another kind than is wanted.
+    WrongObject = "42809", 1235, SqlExecute;
     /// ANY and ALL with what is no array.
     NoArray = "42809", 1105, SqlExecute;
     /// A default that its column does not take.

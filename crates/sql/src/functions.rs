@@ -329,6 +329,8 @@ functions! {
         Dialect::Mysql => format!("8.0.36-lycosa-{}", env!("CARGO_PKG_VERSION")),
     }));
     "uuid" (0, 1) Returns::Type(Base::Uuid), true, true => |run, _| Ok(Value::Uuid(Rc::new(uuid(run))));
+    // Of the extension uuid-ossp.
+    "uuid_generate_v4" (0, 0) Returns::Type(Base::Uuid), true, true => |run, _| Ok(Value::Uuid(Rc::new(uuid(run))));
     "gen_random_uuid" (0, 0) Returns::Type(Base::Uuid), true, true => |run, _| Ok(Value::Uuid(Rc::new(uuid(run))));
     "now" (0, 1) MOMENT, true, false => |run, _| Ok(now(run));
     "current_timestamp" (0, 1) MOMENT, true, false => |run, _| Ok(now(run));

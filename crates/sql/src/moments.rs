@@ -173,43 +173,6 @@ fn parse_offset(digits: &str) -> Option<i64> {
     (hours < 16 && minutes < 60 && seconds < 60).then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// A time of day from text, in microseconds since midnight. A day before it and a zone behind it say nothing. None: it is none.
-pub fn parse_time(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let text = text.strip_suffix("BC").or_else(|| text.strip_suffix("AD")).map_or(text, str::trim_end);
-    let rest = match text.split_once([' ', 'T', 't']) {
-        Some((day, rest)) if parse_date(day).is_some() => rest.trim(),
-        _ => text,
-    };
-    let clock = match rest.len() {
-        // Digits alone.
-        4 | 6 if rest.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let seconds = if rest.len() == 6 { &rest[4..] } else { "00" };
-            parse_clock(&format!("{}:{}:{seconds}", &rest[..2], &rest[2..4]))?.nanoseconds
-        }
-        _ if !rest.contains(':') => return None,
-        _ => match parse_clock(rest)? {
-            Clock { nanoseconds, zone: Zone::Offset(_) } => nanoseconds,
-            Clock { nanoseconds, zone: Zone::Named(name) } => {
-                crate::postgres_functions::zone(name, false).ok()?;
-                nanoseconds
-            }
-        },
-    };
-    Some((clock + 500) / 1000)
-}
-
-/// A time of day as it is kept and shown; texts of them are in the order of the clock. Microseconds since midnight, of which a day has its number.
-pub fn display_time(micros: i64) -> String {
-    let (seconds, part) = (micros / 1_000_000, micros % 1_000_000);
-    let mut text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if part != 0 {
-        text.push('.');
-        text.push_str(format!("{part:06}").trim_end_matches('0'));
-    }
-    text
-}
-
 /// As PostgreSQL and MySQL write it; a day alone if it has no time.
 pub(crate) fn display(moment: &Datetime) -> String {
     if let Some(name) = endless_name(moment) {
@@ -319,26 +282,5 @@ mod tests {
             assert_eq!(shown(text), None, "{text}");
         }
         assert_eq!(parse("0001-12-31 BC", true).map(|moment| moment.seconds), Some(-62_167_219_200 + 365 * 86_400));
-    }
-
-    #[test]
-    fn times_of_day_are_kept_in_the_order_of_the_clock() {
-        let shown = |text: &str| parse_time(text).map(display_time);
-        for (text, wanted) in [
-            ("4:05", "04:05:00"),
-            ("040506", "04:05:06"),
-            ("04:05:06.789", "04:05:06.789"),
-            ("04:05:06.1234567", "04:05:06.123457"),
-            ("04:05 PM", "16:05:00"),
-            ("24:00:00", "24:00:00"),
-            ("2003-04-12 04:05:06+02", "04:05:06"),
-            ("0003-04-12 04:05:06 BC", "04:05:06"),
-        ] {
-            assert_eq!(shown(text).as_deref(), Some(wanted), "{text}");
-        }
-        for text in ["", "4", "24:00:01", "04:05:06 XYZ", "-01:00", "13:00 PM"] {
-            assert_eq!(shown(text), None, "{text}");
-        }
-        assert!(display_time(5_000_000) < display_time(5_500_000) && display_time(5_900_000) < display_time(6_000_000));
     }
 }

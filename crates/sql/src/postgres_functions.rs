@@ -4,7 +4,6 @@ use crate::cast::{display, from_hex};
 use crate::error::{Condition, Error, Result};
 use crate::formats;
 use crate::functions::{Function, Returns};
-use crate::moments::DAY_US;
 use crate::run::Run;
 use crate::text::parts_of;
 use crate::types::{Base, Type};
@@ -72,12 +71,6 @@ fn interval(value: &Value) -> Result<Rc<Interval>> {
         Value::Interval(interval) => Ok(Rc::clone(interval)),
         _ => Err(refused("an interval is wanted")),
     }
-}
-
-/// Microseconds of a time of day.
-fn clock(value: &Value) -> Result<i64> {
-    let micros = if let Value::Text(text) = value { crate::moments::parse_time(text) } else { None };
-    micros.ok_or_else(|| refused("a time of day is wanted"))
 }
 
 /// An interval of months, days and microseconds.
@@ -329,21 +322,6 @@ fn part(unit: &str, value: &Value) -> Result<Value> {
             other => Err(refused(format!("unit \"{other}\" not recognized for type interval"))),
         };
     }
-    if let Value::Text(_) = value {
-        let micros = i128::from(clock(value)?);
-        return match unit.as_str() {
-            "hour" | "hours" => exact(micros / 3_600_000_000, 0),
-            "minute" | "minutes" => exact(micros / 60_000_000 % 60, 0),
-            "second" | "seconds" => exact(micros % 60_000_000, 6),
-            "millisecond" | "milliseconds" => exact(micros % 60_000_000, 3),
-            "microsecond" | "microseconds" => exact(micros % 60_000_000, 0),
-            "epoch" => exact(micros, 6),
-            other => {
-                let what = format!("unit \"{other}\" not supported for type time without time zone");
-                Err(Error::new(Condition::Unsupported, what))
-            }
-        };
-    }
     let moment = moment(value)?;
     if crate::moments::endless_name(&moment).is_some() {
         let has_end =
@@ -408,6 +386,20 @@ crate::functions::alike! {
     "md5" (1, 1) TEXT, true => |_, a| {
         use md5::Digest;
         Ok(Value::text(hex(&md5::Md5::digest(&bytes(&a[0])[..]))))
+    };
+    // Of the extension pgcrypto.
+    "digest" (2, 2) BYTES, true => |_, a| {
+        use sha2::Digest;
+        let data = bytes(&a[0]);
+        Ok(Value::Bytes(match text(&a[1]).to_ascii_lowercase().as_str() {
+            "md5" => md5::Md5::digest(&data[..])[..].into(),
+            "sha1" => sha1::Sha1::digest(&data[..])[..].into(),
+            "sha224" => sha2::Sha224::digest(&data[..])[..].into(),
+            "sha256" => sha2::Sha256::digest(&data[..])[..].into(),
+            "sha384" => sha2::Sha384::digest(&data[..])[..].into(),
+            "sha512" => sha2::Sha512::digest(&data[..])[..].into(),
+            other => return Err(refused(format!("Cannot use \"{other}\": No such hash algorithm"))),
+        }))
     };
     "sha224" (1, 1) BYTES, true => |_, a| {
         use sha2::Digest;
@@ -594,7 +586,7 @@ crate::functions::alike! {
         if !clock.is_finite() || clock.abs() > 9e18 || of_months.abs() > 2e9 || whole_days.abs() > 2e9 {
             return Err(out_of_range("interval"));
         }
-        interval_of(of_months.trunc() as i64, whole_days as i64, clock.round() as i128)
+        interval_of(of_months.trunc() as i64, whole_days as i64, clock.round_ties_even() as i128)
     };
     "justify_hours" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
@@ -632,28 +624,6 @@ crate::functions::alike! {
         Value::Datetime(moment) => crate::moments::endless_name(moment).is_none(),
         _ => true,
     }));
-    "make_time" (3, 3) Returns::Type(Base::Time), true => |_, a| {
-        let (hour, minute, seconds) = (int(&a[0]), int(&a[1]), a[2].as_double().unwrap_or(0.0));
-        if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&seconds) {
-            let what = format!("time field value out of range: {hour}:{minute:02}:{seconds}");
-            return Err(Error::new(Condition::DatetimeOverflow, what));
-        }
-        Ok(Value::text(crate::moments::display_time((hour * 60 + minute) * 60_000_000 + (seconds * 1e6).round() as i64)))
-    };
-    "time_moved" (3, 3) Returns::Type(Base::Time), true => |_, a| {
-        let by = parts_of(&*interval(&a[1])?).2.wrapping_mul(int(&a[2]));
-        let moved = (i128::from(clock(&a[0])?) + i128::from(by)).rem_euclid(i128::from(DAY_US));
-        Ok(Value::text(crate::moments::display_time(moved as i64)))
-    };
-    "times_between" (2, 2) INTERVAL, true => |_, a| interval_of(0, 0, i128::from(clock(&a[0])? - clock(&a[1])?));
-    "day_at" (2, 2) STAMP, true => |_, a| {
-        let (day, micros) = (moment(&a[0])?, clock(&a[1])?);
-        if crate::moments::endless_name(&day).is_some() {
-            return Ok(a[0].clone());
-        }
-        let nanoseconds = (micros % 1_000_000 * 1000) as i32;
-        Ok(Value::Datetime(Rc::new(Datetime { seconds: day.seconds + micros / 1_000_000, nanoseconds, ..*day })))
-    };
 }
 
 fn make_timestamp(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {

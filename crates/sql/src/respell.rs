@@ -175,6 +175,21 @@ pub(crate) fn characters(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// `NATIONAL CHAR`, `NATIONAL VARCHAR` and `NCHAR` of MySQL: there is one character set.
+pub(crate) fn national(tokens: &mut [TokenWithSpan]) {
+    let seen = seen(tokens);
+    for pair in seen.windows(2) {
+        let [first, second] = pair else { continue };
+        let is_type = ["char", "character", "varchar"].iter().any(|word| is_word(&tokens[*second].token, word));
+        if is_type && is_word(&tokens[*first].token, "national") {
+            tokens[*first].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+        }
+        if is_word(&tokens[*second].token, "nchar") && matches!(tokens[*first].token, Token::Word(_)) {
+            tokens[*second].token = Token::make_keyword("CHAR");
+        }
+    }
+}
+
 /// ROLLUP, CUBE and GROUPING SETS of PostgreSQL: an element may be an expression that begins with a parenthesis, which the parser takes for a list.
 pub(crate) fn grouping_sets(tokens: &mut Vec<TokenWithSpan>) {
     let is_one = |token: &Token| ["rollup", "cube", "sets"].iter().any(|wanted| is_word(token, wanted));
@@ -203,6 +218,31 @@ pub(crate) fn grouping_sets(tokens: &mut Vec<TokenWithSpan>) {
     insertions.sort_by_key(|(at, _)| *at);
     for (at, token) in insertions.into_iter().rev() {
         tokens.insert(at, TokenWithSpan::wrap(token));
+    }
+}
+
+/// `FETCH FIRST (expression) ROWS ...` of PostgreSQL: the parser takes a plain value only, the expression stands in LIMIT before it.
+pub(crate) fn fetches(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.iter().any(|token| is_word(&token.token, "fetch")) {
+        return;
+    }
+    let seen = seen(tokens);
+    let mut moves = Vec::new();
+    for place in 1..seen.len() {
+        let is_it = is_word(&tokens[seen[place]].token, "fetch")
+            && seen
+                .get(place + 1)
+                .is_some_and(|at| ["first", "next"].iter().any(|word| is_word(&tokens[*at].token, word)))
+            && seen.get(place + 2).is_some_and(|at| tokens[*at].token == Token::LParen);
+        if is_it && let Some((end, _)) = parenthesis(tokens, &seen, place + 2) {
+            moves.push((seen[place], seen[place + 2], seen[end]));
+        }
+    }
+    for (fetch, start, end) in moves.into_iter().rev() {
+        let mut limit = vec![TokenWithSpan::wrap(Token::make_keyword("LIMIT"))];
+        limit.extend(tokens.drain(start..=end));
+        limit.push(TokenWithSpan::wrap(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space)));
+        tokens.splice(fetch..fetch, limit);
     }
 }
 

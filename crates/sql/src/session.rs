@@ -119,6 +119,8 @@ pub struct Session {
     /// The zone that it reads and shows moments in, if that is not UTC; whether there is one.
     zone: RefCell<Option<Zone>>,
     is_zoned: Cell<bool>,
+    /// Its cursors, as they are shown.
+    pub(crate) cursors: RefCell<BTreeMap<String, crate::cursors::CursorShown>>,
     /// Its temporary tables.
     pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
     /// Ends what it does (false), or the session itself (true).

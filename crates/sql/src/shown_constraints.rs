@@ -4,12 +4,23 @@ use crate::catalog::quoted;
 use crate::condition::text_of;
 use crate::dialect::Dialect;
 use crate::table::Table;
-use database::{Action, Database};
+use database::{Action, Database, Deferral};
 
 /// A constraint of a table that is no index.
 pub(crate) enum Shown {
-    Check { name: String, text: String, columns: Vec<usize> },
-    Key { name: String, columns: Vec<usize>, parent: Box<Parent>, on_delete: Action, on_update: Action },
+    Check {
+        name: String,
+        text: String,
+        columns: Vec<usize>,
+    },
+    Key {
+        name: String,
+        columns: Vec<usize>,
+        parent: Box<Parent>,
+        on_delete: Action,
+        on_update: Action,
+        deferral: Deferral,
+    },
 }
 
 /// The table that a foreign key names rows of.
@@ -64,7 +75,7 @@ pub(crate) fn of(database: &Database, table: &Table) -> Vec<Shown> {
         let index = parent.indexes.iter().find(is_it).map(|index| (u64::from(index.id.0), index.name.clone()));
         let parent = Box::new(Parent { table: parent, columns: foreign, index });
         let (name, on_delete, on_update) = (key.name.clone(), key.on_delete, key.on_update);
-        shown.push(Shown::Key { name, columns, parent, on_delete, on_update });
+        shown.push(Shown::Key { name, columns, parent, on_delete, on_update, deferral: key.deferral });
     }
     shown
 }
@@ -92,7 +103,7 @@ pub(crate) fn definition(dialect: Dialect, schema: &str, table: &Table, shown: &
     };
     match shown {
         Shown::Check { text, .. } => format!("CHECK ({text})"),
-        Shown::Key { columns, parent, on_delete, on_update, .. } => {
+        Shown::Key { columns, parent, on_delete, on_update, deferral, .. } => {
             let mut out = format!(
                 "FOREIGN KEY ({}) REFERENCES {schema}{}{}({})",
                 list(table, columns),
@@ -108,6 +119,13 @@ pub(crate) fn definition(dialect: Dialect, schema: &str, table: &Table, shown: &
                 if *action != Action::NoAction {
                     out.push_str(&format!(" ON {event} {}", words_of(*action)));
                 }
+            }
+            if dialect == Dialect::Postgres {
+                out.push_str(match deferral {
+                    Deferral::Never => "",
+                    Deferral::Immediate => " DEFERRABLE",
+                    Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+                });
             }
             out
         }

@@ -63,7 +63,15 @@ fn sequence_of(run: &Run<'_>, named: &Value) -> Result<Rc<database::Sequence>> {
         number => catalog::sequence_of_number(run, as_int(number)).unwrap_or_default(),
     };
     let name = name.as_str();
-    let last = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+    let last = match name.rsplit_once('.') {
+        Some((schema, last)) => {
+            let schema = schema.rsplit('.').next().unwrap_or(schema);
+            run.dialect.check_schema(schema.trim_matches('"'))?;
+            last
+        }
+        None => name,
+    };
+    let last = last.trim_matches('"');
     run.database
         .catalog
         .sequence_by_name(last)
@@ -133,10 +141,6 @@ crate::functions::alike! {
         Ok(moment_of(i128::from(run.database.environment().clock.wall_ns())))
     };
     "localtimestamp" (0, 0) Returns::Type(Base::Timestamp), true => |run, _| Ok(moment_of(run.now_ns));
-    "localtime" (0, 0) Returns::Type(Base::Time), true => |run, _| {
-        let micros = run.now_ns.div_euclid(1000) as i64;
-        Ok(Value::text(crate::moments::display_time(micros.rem_euclid(crate::moments::DAY_US))))
-    };
     "pg_is_in_recovery" (0, 0) BOOL, true => |_, _| Ok(Value::Bool(false));
     "inet_server_addr" (0, 0) TEXT, true => |_, _| Ok(Value::Null);
     "inet_server_port" (0, 0) INT8, true => |_, _| Ok(Value::Null);

@@ -66,8 +66,6 @@ pub enum Base {
     Map,
     /// Anything.
     Any,
-    /// A time of day, of PostgreSQL's dialect: text that is in the order of the clock.
-    Time,
 }
 
 /// All of them, each at its number.
@@ -99,11 +97,15 @@ const BASES: [Base; 27] = [
     Base::Array,
     Base::Map,
     Base::Any,
-    Base::Time,
 ];
 
 /// The most digits behind the point that a double is shown with; one that would have more is shown with those that it has.
 const SHOWN_DIGITS_MAX: u32 = 30;
+
+/// Where the scale of an array has that of its elements, above the number of their base.
+const ELEMENT_SCALE_SHIFT: u32 = 8;
+
+const _: () = assert!(BASES.len() < 1 << ELEMENT_SCALE_SHIFT && tuple::decimal::DIGITS_MAX < 1 << ELEMENT_SCALE_SHIFT);
 
 /// Marks a vector, where other arrays have the length of their elements.
 const VECTOR: u32 = u32::MAX;
@@ -158,24 +160,25 @@ impl Type {
         match element.base {
             Base::Array => element,
             base => {
-                let length = match () {
-                    () if element.is_name() => NAMES,
-                    () if element.is_oid() => OIDS,
-                    () => element.length,
+                let (length, scale) = match () {
+                    () if element.is_name() => (NAMES, 0),
+                    () if element.is_oid() => (OIDS, 0),
+                    () => (element.length, element.scale),
                 };
-                Type { base: Base::Array, length, scale: base as u32 + 1 }
+                Type { base: Base::Array, length, scale: (base as u32 + 1) | (scale << ELEMENT_SCALE_SHIFT) }
             }
         }
     }
 
     /// The type of an array's elements; `Any`, if nothing is known of them.
     pub fn element(self) -> Self {
-        let base = self.scale.checked_sub(1).and_then(|number| BASES.get(number as usize)).copied();
+        let number = (self.scale & ((1 << ELEMENT_SCALE_SHIFT) - 1)).checked_sub(1);
+        let base = number.and_then(|number| BASES.get(number as usize)).copied();
         match base.filter(|_| self.base == Base::Array) {
             Some(base) if self.is_vector() => Type::of(base),
             Some(Base::Text) if self.length == NAMES => Type::NAME,
             Some(Base::Int8) if self.length == OIDS => Type::OID,
-            Some(base) => Type { base, length: self.length, scale: 0 },
+            Some(base) => Type { base, length: self.length, scale: self.scale >> ELEMENT_SCALE_SHIFT },
             None => Type::of(Base::Any),
         }
     }
@@ -315,7 +318,7 @@ impl Type {
             Base::Double => "double",
             Base::Decimal => "decimal",
             Base::Number => "number",
-            Base::Text | Base::Json | Base::Time => "string",
+            Base::Text | Base::Json => "string",
             Base::Bytes => "varbinary",
             Base::Uuid => "uuid",
             Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time => "datetime",
@@ -363,6 +366,7 @@ impl Type {
             D::BigInt(_) | D::Int8(_) | D::Signed | D::SignedInteger => Type::of(Base::Int8),
             D::BigIntUnsigned(_) | D::Int8Unsigned(_) | D::Unsigned | D::UnsignedInteger => Type::of(Base::Uint8),
             D::Real | D::Float4 if dialect == Dialect::Postgres => Type::FLOAT,
+            D::Float(ast::ExactNumberInfo::None) if dialect == Dialect::Postgres => Type::of(Base::Double),
             D::Float(info) if dialect == Dialect::Postgres => float(info),
             D::Real | D::Float(_) | D::Float4 | D::Float8 | D::Double(_) | D::DoublePrecision => Type::of(Base::Double),
             D::Numeric(info) | D::Decimal(info) | D::Dec(info) => exact(info)?,
@@ -383,11 +387,6 @@ impl Type {
             | D::Bytes(_) => Type::of(Base::Bytes),
             D::Uuid => Type::of(Base::Uuid),
             D::Date => Type::of(Base::Date),
-            D::Time(_, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone)
-                if dialect == Dialect::Postgres =>
-            {
-                Type::of(Base::Time)
-            }
             D::Datetime(_) if is_tarantool => Type::of(Base::TimestampTz),
             D::Datetime(_) => Type::of(Base::Timestamp),
             D::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => Type::of(Base::TimestampTz),
@@ -503,7 +502,6 @@ impl Type {
             "date" => Base::Date,
             "timestamp" => Base::Timestamp,
             "interval" => Base::Interval,
-            "time" if dialect == Dialect::Postgres => Base::Time,
             "numeric" => Base::Decimal,
             "uuid" => Base::Uuid,
             "json" if dialect == Dialect::Postgres => return Some(Type::json(false)),

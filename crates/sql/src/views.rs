@@ -215,12 +215,18 @@ pub(crate) fn run(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<u64> {
         ast::Statement::Drop { object_type: ast::ObjectType::View, if_exists, names, cascade, .. } => {
             let mut count = 0;
             for name in names {
+                if *if_exists && ddl.dialect.is_nowhere(name) {
+                    continue;
+                }
                 count += drop_view(ddl, name, *if_exists, *cascade)?;
             }
             Ok(count)
         }
         ast::Statement::Drop { object_type: ast::ObjectType::Table, if_exists, names, cascade, .. } => {
             for name in names {
+                if *if_exists && ddl.dialect.is_nowhere(name) {
+                    continue;
+                }
                 let name = ddl.dialect.object_name(name)?;
                 crate::Sql::of(ddl.database).speak(ddl.context);
                 let Some(space) = crate::temporary::space_by_name(ddl.database, &name) else { continue };

@@ -83,6 +83,33 @@ impl Action {
     }
 }
 
+/// Whether a look at a foreign key may wait for the end of the transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deferral {
+    /// It is taken when the statement ends.
+    #[default]
+    Never,
+    /// The same, unless the transaction asks for its own end.
+    Immediate,
+    /// It is taken when the transaction ends, unless that asks for an earlier one.
+    Deferred,
+}
+
+impl Deferral {
+    /// Its name among the options of a space; none for what is meant without one.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Deferral::Never => None,
+            Deferral::Immediate => Some("immediate"),
+            Deferral::Deferred => Some("deferred"),
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Deferral::Immediate, Deferral::Deferred].into_iter().find(|deferral| deferral.name() == Some(name))
+    }
+}
+
 /// Fields that name a row of a space by a unique key of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignKeyDef {
@@ -98,6 +125,8 @@ pub struct ForeignKeyDef {
     pub on_delete: Action,
     /// When a named row gets another key.
     pub on_update: Action,
+    /// When the look is taken.
+    pub deferral: Deferral,
 }
 
 /// Reads `constraint`: a map of names and numbers of functions. Errors: what is wrong, in words.
@@ -181,6 +210,7 @@ fn parse_foreign_key(
             pairs,
             on_delete: Action::default(),
             on_update: Action::default(),
+            deferral: Deferral::default(),
         }),
     }
 }
@@ -213,7 +243,17 @@ pub(crate) fn parse_actions(value: &[u8], keys: &mut [ForeignKeyDef]) -> std::re
     let mut wrong = None;
     let read = for_each_entry(value, |name, actions| {
         let mut found = (Action::default(), Action::default());
+        let mut deferral = Deferral::default();
         let read = for_each_entry(actions, |key, value| {
+            if key == "deferrable" {
+                match as_str(value).and_then(Deferral::from_name) {
+                    Some(found) => deferral = found,
+                    None => {
+                        wrong = Some(format!("foreign key '{name}': 'deferrable' must be immediate or deferred"));
+                    }
+                }
+                return Ok(());
+            }
             match (key, as_str(value).and_then(Action::from_name)) {
                 ("on_delete", Some(action)) => found.0 = action,
                 ("on_update", Some(action)) => found.1 = action,
@@ -230,6 +270,7 @@ pub(crate) fn parse_actions(value: &[u8], keys: &mut [ForeignKeyDef]) -> std::re
         }
         for key in keys.iter_mut().filter(|key| key.name == name) {
             (key.on_delete, key.on_update) = found;
+            key.deferral = deferral;
         }
         Ok(())
     });

@@ -450,6 +450,7 @@ impl Work<'_> {
             }
         }
         let is_of_rows = prepared.has_rows() || prepared.writes() && !prepared.changes_schema();
+        let is_of_rows = is_of_rows || prepared.sets_savepoint();
         if !self.state.commits_alone.get() && !self.context.is_in_txn() && is_of_rows {
             self.begin(self.state.next_modes.take())?;
         }

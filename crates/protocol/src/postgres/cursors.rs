@@ -4,7 +4,7 @@
 
 use super::rows::put_row;
 use super::serve::Work;
-use sql::{Column, Condition, Dialect, Error, Prepared, Step, Value};
+use sql::{Column, Condition, CursorEntry, CursorShown, Dialect, Error, Prepared, Step, Value};
 use std::rc::Rc;
 
 /// Cursors of a connection.
@@ -24,6 +24,8 @@ pub(super) struct Cursor {
     kind: Kind,
     /// The transaction that has made it is open.
     is_new: bool,
+    /// Has it shown while it is there.
+    _entry: CursorEntry,
 }
 
 /// How it was declared.
@@ -113,7 +115,15 @@ impl Work<'_> {
             rows.push(row.to_vec());
             Ok(())
         })?;
+        let shown = CursorShown {
+            statement: declared.text().to_string(),
+            is_held: kind.is_held,
+            is_binary: kind.is_binary,
+            is_scrollable: !kind.is_forward_only,
+            made_ns: i128::from(self.database.environment().clock.wall_ns()),
+        };
         let cursor = Cursor {
+            _entry: CursorEntry::new(&self.session, name, shown),
             columns: prepared.columns().into(),
             rows,
             bytes,

@@ -85,7 +85,6 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
-        1083 => Base::Time,
         114 => return Ok(Type::json(false)),
         3802 => Base::Json,
         oid if let Some(element) = element_of(oid) => return type_of(element).map(Type::array_of),
@@ -115,7 +114,6 @@ fn array_of(element: u32) -> u32 {
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
-        1083 => 1183,
         114 => 199,
         3802 => 3807,
         _ => 1009,
@@ -141,7 +139,6 @@ fn element_of(oid: u32) -> Option<u32> {
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
-        1183 => 1083,
         1028 => 26,
         199 => 114,
         3807 => 3802,
@@ -289,9 +286,6 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         (1114 | 1184, Value::Datetime(moment)) if let Some(name) = sql::endless_name(moment) => {
             let micros = if name.starts_with('-') { i64::MIN } else { i64::MAX };
             out.extend_from_slice(&micros.to_be_bytes());
-        }
-        (1083, Value::Text(text)) => {
-            out.extend_from_slice(&sql::parse_time(text).ok_or_else(out_of_range)?.to_be_bytes());
         }
         (1082, Value::Datetime(moment)) => {
             let days = (moment.seconds - EPOCH_SECONDS).div_euclid(86_400);

@@ -124,6 +124,16 @@ impl Work<'_> {
                 "NOTIFY".to_string()
             }
             Control::Nothing(tag) => (*tag).to_string(),
+            Control::DeferKeys { names, waits } => {
+                if let Some(names) = names {
+                    sql::check_deferrable(self.database, names)?;
+                }
+                if !self.is_in_block() {
+                    self.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
+                }
+                self.database.defer_foreign_keys(self.context, names.as_deref(), *waits)?;
+                "SET CONSTRAINTS".to_string()
+            }
         })
     }
 

@@ -211,7 +211,13 @@ fn ask(shared: &Rc<Shared>, connection: &Rc<Connection>, state: &State, name: St
         let number = (u64::from(state.number) << 32) | u64::from(state.secret);
         enter(shared, connection, state)?;
         return connection.answer(Position::default(), 0, |out| {
-            put_welcome(out, (number >> 32) as u32, state.secret, Some(&state.session.borrow()), &application_of(state));
+            put_welcome(
+                out,
+                (number >> 32) as u32,
+                state.secret,
+                Some(&state.session.borrow()),
+                &application_of(state),
+            );
             Ok(())
         });
     }

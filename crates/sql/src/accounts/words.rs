@@ -524,7 +524,10 @@ impl Words {
     fn qualified(&mut self) -> Result<String> {
         let mut name = self.name()?;
         while self.skip_token(&Token::Period) {
-            name = self.name()?;
+            let schema = std::mem::replace(&mut name, self.name()?);
+            if self.tokens.get(self.at) != Some(&Token::Period) {
+                self.dialect.check_schema(&schema)?;
+            }
         }
         Ok(name)
     }

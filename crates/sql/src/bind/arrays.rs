@@ -492,11 +492,6 @@ impl Binder<'_> {
             },
             _ => value,
         };
-        if let (Dialect::Mysql, ast::DataType::Time(digits, _)) = (self.dialect, declared) {
-            let digits = i64::try_from(digits.unwrap_or(0)).unwrap_or(i64::MAX);
-            let digits = Bound::new(Expr::Const(Value::Int(digits)), Type::of(Base::Int8));
-            return self.call("cast_time", vec![value, digits]);
-        }
         let to = Type::of_ast(self.dialect, declared)?;
         let is_clock = to.is_moment()
             && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time))

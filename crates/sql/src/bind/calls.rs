@@ -48,10 +48,19 @@ impl Binder<'_> {
         if let Some(own) = self.bind_json_call(scope, &name, given)? {
             return Ok(own);
         }
+        let named = if self.dialect == Dialect::Postgres { parts_by_name(&name, given) } else { None };
+        let given = named.as_deref().unwrap_or(given);
         let mut arguments = Vec::with_capacity(given.len());
         for argument in given {
             let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
-                return Err(Error::unsupported(format!("'{name}({argument})'")));
+                let is_named = !matches!(argument, ast::FunctionArg::Unnamed(_));
+                return Err(match is_named && self.dialect == Dialect::Postgres {
+                    true => {
+                        let what = format!("function {name}({argument}) does not exist");
+                        Error::new(Condition::UndefinedFunction, what)
+                    }
+                    false => Error::unsupported(format!("'{name}({argument})'")),
+                });
             };
             arguments.push(self.bind(scope, expr)?);
         }
@@ -413,4 +422,28 @@ fn rounds(name: &str, count: usize) -> bool {
 /// True for functions of Tarantool whose result has the collation of their first argument.
 pub(crate) fn keeps_collation(name: &str) -> bool {
     matches!(name, "upper" | "lower" | "trim" | "replace" | "substr")
+}
+
+/// The arguments of `make_interval`, some of which are named, in their order. None: it is another call, or none is named, or a name means nothing.
+fn parts_by_name(name: &str, given: &[ast::FunctionArg]) -> Option<Vec<ast::FunctionArg>> {
+    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    if name != "make_interval" || given.iter().all(|argument| matches!(argument, ast::FunctionArg::Unnamed(_))) {
+        return None;
+    }
+    let zero = ast::Expr::Value(ast::Value::Number("0".to_string(), false).into());
+    let mut parts = vec![ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(zero)); PARTS.len()];
+    for (at, argument) in given.iter().enumerate() {
+        let (place, value) = match argument {
+            ast::FunctionArg::Unnamed(value) => (at, value),
+            ast::FunctionArg::Named { name, arg, .. } => {
+                (PARTS.iter().position(|part| name.value.eq_ignore_ascii_case(part))?, arg)
+            }
+            ast::FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg, .. } => {
+                (PARTS.iter().position(|part| name.value.eq_ignore_ascii_case(part))?, arg)
+            }
+            ast::FunctionArg::ExprNamed { .. } => return None,
+        };
+        *parts.get_mut(place)? = ast::FunctionArg::Unnamed(value.clone());
+    }
+    Some(parts)
 }

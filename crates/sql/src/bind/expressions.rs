@@ -294,9 +294,6 @@ impl Binder<'_> {
                     "current_timestamp" | "current_date" | "current_user" | "session_user" | "user" => {
                         self.call(&lower, Vec::new())
                     }
-                    "localtime" | "localtimestamp" if self.dialect == Dialect::Postgres => {
-                        self.call(&lower, Vec::new())
-                    }
                     "localtime" | "localtimestamp" | "utc_timestamp" | "utc_date" | "utc_time" | "current_time"
                         if self.dialect == Dialect::Mysql =>
                     {
@@ -681,7 +678,15 @@ impl Binder<'_> {
         for when in conditions {
             tests.push(match &operand {
                 Some(operand) => {
-                    self.compare(Comparison::Equal, operand.clone(), self.bind(scope, &when.condition)?)?
+                    let value = self.bind(scope, &when.condition)?;
+                    // CASE of a document beside text compares the text of the document, unlike the operator.
+                    let operand = match (self.dialect, operand.ty.base, value.ty.base) {
+                        (Dialect::Mysql, Base::Json, Base::Text) => {
+                            self.cast_to(operand.clone(), Type::TEXT, Strictness::Explicit)?
+                        }
+                        _ => operand.clone(),
+                    };
+                    self.compare(Comparison::Equal, operand, value)?
                 }
                 None => self.condition(scope, &when.condition)?,
             });

@@ -62,7 +62,7 @@ impl Binder<'_> {
     /// Binds FROM: the names go into the scope.
     pub(super) fn bind_from(&self, scope: &mut Scope<'_>, from: &[ast::TableWithJoins]) -> Result<Tree> {
         let mut trees = Vec::with_capacity(from.len());
-        for item in from {
+        for item in from.iter().filter(|item| !self.is_dual(item)) {
             // Where a comma binds as strongly as JOIN, what stands before it is the left side of what follows.
             let before = match self.dialect {
                 Dialect::Tarantool => trees.pop(),
@@ -71,6 +71,17 @@ impl Binder<'_> {
             trees.push(self.bind_joins(scope, item, before)?);
         }
         Ok(Tree::Inner(trees, Vec::new()))
+    }
+
+    /// MySQL's FROM DUAL: no table at all.
+    fn is_dual(&self, item: &ast::TableWithJoins) -> bool {
+        match &item.relation {
+            TableFactor::Table { name, alias: None, args: None, .. } if self.dialect == Dialect::Mysql => {
+                let is_it = |name: &ast::Ident| name.quote_style.is_none() && name.value.eq_ignore_ascii_case("dual");
+                item.joins.is_empty() && name.0.len() == 1 && name.0[0].as_ident().is_some_and(is_it)
+            }
+            _ => false,
+        }
     }
 
     fn bind_joins(&self, scope: &mut Scope<'_>, item: &ast::TableWithJoins, before: Option<Tree>) -> Result<Tree> {
@@ -213,7 +224,7 @@ impl Binder<'_> {
     fn bind_factor(&self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Tree> {
         match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => {
-                let table_name = self.dialect.object_name(name)?;
+                let table_name = self.dialect.table_name(name)?;
                 if let Some((plan, mut relation)) = self.own_table(&table_name) {
                     self.alias_of(alias.as_ref(), &mut relation)?;
                     self.add_relation(scope, relation)?;

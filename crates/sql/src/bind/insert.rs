@@ -115,7 +115,12 @@ impl Binder<'_> {
             let mut too_large = None;
             for row in &listed.rows {
                 let row = &row.content;
-                let may_be_short = self.dialect == Dialect::Postgres && !are_listed;
+                let may_be_short = match self.dialect {
+                    Dialect::Postgres => !are_listed,
+                    // VALUES () has the default of every column.
+                    Dialect::Mysql => !are_listed && row.is_empty(),
+                    Dialect::Tarantool => false,
+                };
                 if row.len() > columns.len() || row.len() < columns.len() && !may_be_short {
                     return Err(wrong_count(row.len()));
                 }

@@ -54,8 +54,7 @@ impl Binder<'_> {
                 Base::Date if sign < 0 => Base::Date,
                 Base::Date => Base::Int4,
                 Base::Timestamp | Base::TimestampTz if sign < 0 => known.ty.base,
-                Base::Time if sign < 0 => Base::Time,
-                Base::Timestamp | Base::TimestampTz | Base::Interval | Base::Time => Base::Interval,
+                Base::Timestamp | Base::TimestampTz | Base::Interval => Base::Interval,
                 _ => return Ok(None),
             };
             let cast = self.cast_to(literal.clone(), Type::of(to), Strictness::Explicit)?;
@@ -63,13 +62,6 @@ impl Binder<'_> {
             return self.arithmetic_of_time(operation, &a, &b);
         }
         Ok(Some(match (a.ty.base, b.ty.base) {
-            (Base::Time, Base::Interval) => self.call("time_moved", vec![a.clone(), b.clone(), number(sign)])?,
-            (Base::Interval, Base::Time) if sign > 0 => {
-                self.call("time_moved", vec![b.clone(), a.clone(), number(1)])?
-            }
-            (Base::Time, Base::Time) if sign < 0 => self.call("times_between", vec![a.clone(), b.clone()])?,
-            (Base::Date, Base::Time) if sign > 0 => self.call("day_at", vec![a.clone(), b.clone()])?,
-            (Base::Time, Base::Date) if sign > 0 => self.call("day_at", vec![b.clone(), a.clone()])?,
             (_, Base::Interval) if a.ty.is_moment() => call(a, b.clone(), after(a.ty))?,
             (Base::Interval, _) if b.ty.is_moment() && sign > 0 => call(b, a.clone(), after(b.ty))?,
             (Base::Interval, Base::Interval) if is_postgres => {

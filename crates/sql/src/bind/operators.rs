@@ -35,7 +35,20 @@ impl Binder<'_> {
                 return self.compare_tuples(scope, comparison, a, b);
             }
             let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+            // TRUE and FALSE as they are written are those of JSON beside a document.
+            let (a, b) = match (self.dialect, a.ty.base, b.ty.base) {
+                (Dialect::Mysql, Base::Json, _) if is_truth(right) => {
+                    (a, self.as_json(self.bind_for_json(scope, right)?)?)
+                }
+                (Dialect::Mysql, _, Base::Json) if is_truth(left) => {
+                    (self.as_json(self.bind_for_json(scope, left)?)?, b)
+                }
+                _ => (a, b),
+            };
             return Ok(boolean(self.compare_shown(comparison, a, b)?));
+        }
+        if *op == B::PGExp {
+            return self.call("power", vec![self.bind(scope, left)?, self.bind(scope, right)?]);
         }
         let arithmetic = match op {
             B::Plus => Arithmetic::Add,
@@ -433,6 +446,11 @@ impl Binder<'_> {
         let (text, pattern) = (as_text(text)?, as_text(pattern)?);
         Ok(Expr::Like(Box::new(Like { text, pattern, escape, ignores_case, collation })))
     }
+}
+
+/// TRUE or FALSE, as a literal.
+fn is_truth(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)))
 }
 
 pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {

@@ -100,6 +100,8 @@ impl Binder<'_> {
             }
             limit = match &fetch.quantity {
                 Some(quantity) => Some(count(quantity)?),
+                // An expression was moved to where LIMIT has it.
+                None if limit.is_some() => limit,
                 None => Some(Expr::Const(crate::Value::Int(1))),
             };
         }

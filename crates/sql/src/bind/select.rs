@@ -190,7 +190,9 @@ impl Binder<'_> {
                         return Err(Error::new(
                             Condition::Syntax,
                             "Failed to expand '*' in SELECT statement without FROM clause",
-                        ));
+                        )
+                        .mysql(1096)
+                        .words_of_mysql(self.dialect, "No tables used".to_string()));
                     }
                     for relation in &scope.relations {
                         let visible = relation.columns.iter().filter(|column| !column.is_hidden);

@@ -109,7 +109,7 @@ pub(crate) struct Changed {
 
 impl Binder<'_> {
     pub(super) fn writable(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {
-        let name = self.dialect.object_name(name)?;
+        let name = self.dialect.table_name(name)?;
         let table = self.find_table(&name)?;
         self.writable_table(&table)?;
         Ok(table)

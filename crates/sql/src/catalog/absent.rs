@@ -31,10 +31,9 @@ crate::catalog::virtuals! {
     pg_catalog.pg_foreign_server [oid: Int8, srvname: Text, srvowner: Int8, srvfdw: Int8, srvtype: Text, srvversion: Text, srvacl: Array, srvoptions: Array] => nothing;
     pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;
     pg_catalog.pg_tablespace [oid: Int8, spcname: Text, spcowner: Int8] => nothing;
-    pg_catalog.pg_stat_activity [pid: Int8, datname: Text, usename: Text, application_name: Text, state: Text, query: Text] => nothing;
+    pg_catalog.pg_prepared_xacts [transaction: Int8, gid: Text, prepared: TimestampTz, owner: Text, database: Text] => nothing;
     pg_catalog.pg_db_role_setting [setdatabase: Int8, setrole: Int8, setconfig: Array] => nothing;
     information_schema.routines [specific_catalog: Text, specific_schema: Text, specific_name: Text, routine_name: Text, routine_type: Text] => nothing;
-    pg_catalog.pg_cursors [name: Text, statement: Text, is_holdable: Bool, is_binary: Bool, is_scrollable: Bool, creation_time: TimestampTz] => nothing;
     pg_catalog.pg_init_privs [objoid: Int8, classoid: Int8, objsubid: Int8, privtype: Text, initprivs: Array] => nothing;
     pg_catalog.pg_language [
         oid: Int8, lanname: Text, lanowner: Int8, lanispl: Bool, lanpltrusted: Bool, lanplcallfoid: Int8, laninline: Int8, lanvalidator: Int8, lanacl: Array,

@@ -251,6 +251,10 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
                 ("f", columns, Some((parent, on_delete, on_update)))
             }
         };
+        let deferral = match &shown {
+            Shown::Key { deferral, .. } => *deferral,
+            Shown::Check { .. } => database::Deferral::Never,
+        };
         let index = foreign
             .and_then(|(parent, ..)| parent.index.as_ref().map(|(id, _)| index_number(parent.table.space.id.0, *id)));
         rows.push(vec![
@@ -258,8 +262,8 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             text(shown.name()),
             int(PUBLIC),
             text(kind),
-            Value::Bool(false),
-            Value::Bool(false),
+            Value::Bool(deferral != database::Deferral::Never),
+            Value::Bool(deferral == database::Deferral::Deferred),
             Value::Bool(true),
             int(table_number(table.space.id.0)),
             int(0),

@@ -179,7 +179,13 @@ pub(super) fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
     for (table, _, shown) in view.constraints() {
         let kind = if matches!(shown, Shown::Check { .. }) { "CHECK" } else { "FOREIGN KEY" };
         let mut row = vec![text(&catalog), text(&schema), text(shown.name()), text(&catalog), text(&schema)];
-        row.extend([text(&table.name), text(kind), text("NO"), text("NO"), text("YES")]);
+        let deferral = match shown {
+            Shown::Key { deferral, .. } => deferral,
+            Shown::Check { .. } => database::Deferral::Never,
+        };
+        let yes_or_no = |is_so: bool| text(if is_so { "YES" } else { "NO" });
+        row.extend([text(&table.name), text(kind), yes_or_no(deferral != database::Deferral::Never)]);
+        row.extend([yes_or_no(deferral == database::Deferral::Deferred), text("YES")]);
         rows.push(row);
     }
     rows

@@ -14,6 +14,9 @@ impl Ddl<'_> {
         if alter.operations.iter().all(|operation| matches!(operation, AlterTableOperation::OwnerTo { .. })) {
             return Ok(0);
         }
+        if alter.if_exists && self.dialect.is_nowhere(&alter.name) {
+            return Ok(0);
+        }
         if let Some(count) = self.alter_sequence(alter)? {
             return Ok(count);
         }

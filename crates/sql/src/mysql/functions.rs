@@ -130,44 +130,6 @@ fn today(run: &Run<'_>) -> Datetime {
     day_of(i128::from(crate::time_functions::now(run)))
 }
 
-/// Microseconds of a time: of the day of a moment, or of `[-][days ]hours:minutes:seconds.part`.
-fn micros_of_time(value: &Value) -> Option<i64> {
-    let of_day = |moment: Datetime| moment.seconds.rem_euclid(DAY) * 1_000_000 + i64::from(moment.nanoseconds / 1000);
-    if let Value::Datetime(moment) = value {
-        return Some(of_day(**moment));
-    }
-    let text = text(value);
-    let text = text.trim();
-    let (sign, rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
-    if rest.contains('-') {
-        return parse(rest).map(of_day);
-    }
-    let (days, clock) = match rest.split_once(' ') {
-        Some((days, clock)) => (days.parse::<i64>().ok()?, clock.trim()),
-        None => (0, rest),
-    };
-    let (whole, part) = clock.split_once('.').unwrap_or((clock, ""));
-    let part: String = part.chars().chain("000000".chars()).take(6).collect();
-    let seconds = seconds_of(&Value::text(whole))?.checked_add(days.checked_mul(DAY)?)?;
-    seconds.checked_mul(1_000_000)?.checked_add(part.parse().ok()?)?.checked_mul(sign)
-}
-
-/// A time with so many digits of a second.
-fn time_text(micros: i64, digits: u32) -> String {
-    let unit = 10i64.pow(6 - digits.min(6));
-    let micros = micros.clamp(-TIME_MAX_US, TIME_MAX_US);
-    let rounded = (micros.abs() + unit / 2) / unit * unit;
-    let mut out = clock_text(rounded / 1_000_000, 0);
-    if micros < 0 && rounded > 0 {
-        out.insert(0, '-');
-    }
-    if digits > 0 {
-        let part = format!("{:06}", rounded % 1_000_000);
-        let _ = write!(out, ".{}", &part[..digits.min(6) as usize]);
-    }
-    out
-}
-
 /// A moment so much later, as MySQL gives it: text where text was given.
 fn moved(value: &Value, amount: &Value, unit: &Value, sign: i64) -> Result<Value> {
     let unit = text(unit);
