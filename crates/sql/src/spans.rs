@@ -233,6 +233,6 @@ mod tests {
         {
             assert!(parts(text).is_err(), "{text}");
         }
-        assert!(parts("200000000 years").unwrap_err().contains("out of range"));
+        assert!(parts("200000000 years").is_err_and(|error| error.contains("out of range")));
     }
 }

@@ -24,8 +24,8 @@ pub(super) struct Cursor {
     kind: Kind,
     /// The transaction that has made it is open.
     is_new: bool,
-    /// Has it shown while it is there.
-    _entry: CursorEntry,
+    /// Has it shown while it is there; none if nobody is to see it.
+    _entry: Option<CursorEntry>,
 }
 
 /// How it was declared.
@@ -123,7 +123,7 @@ impl Work<'_> {
             made_ns: i128::from(self.database.environment().clock.wall_ns()),
         };
         let cursor = Cursor {
-            _entry: CursorEntry::new(&self.session, name, shown),
+            _entry: Some(CursorEntry::new(&self.session, name, shown)),
             columns: prepared.columns().into(),
             rows,
             bytes,
@@ -196,6 +196,7 @@ mod tests {
     #[test]
     fn a_cursor_goes_where_postgresql_s_goes() {
         let mut cursor = Cursor {
+            _entry: None,
             columns: Rc::from([]),
             rows: vec![Vec::new(); 4],
             bytes: 0,
