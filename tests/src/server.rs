@@ -54,7 +54,10 @@ fn build(program: &str) -> PathBuf {
     let profile = test.ancestors().nth(2).expect("tests run in TARGET/PROFILE/deps");
     let target = profile.parent().expect("tests run in TARGET/PROFILE/deps");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--workspace", "--bin", program, "--test", "tidy", "--target-dir"]).arg(target).current_dir(crate::root());
+    command
+        .args(["build", "--workspace", "--bin", program, "--test", "tidy", "--target-dir"])
+        .arg(target)
+        .current_dir(crate::root());
     if profile.ends_with("release") {
         command.arg("--release");
     }

@@ -411,6 +411,7 @@ impl Drop for Database {
         // Rows that a truncation or a drop took out may still be read by a view: they are brought where the view is closed.
         self.finish_all();
         self.close_orphaned_views();
+        self.disposal.forget_rows();
         // Other threads may still read levels.
         if let Some(engine) = self.disk_engine() {
             engine.close();

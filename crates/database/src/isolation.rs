@@ -197,7 +197,7 @@ impl Database {
                 txn.view = txn.reads.as_ref().and_then(|reads| reads.view());
                 if txn.view.is_some() {
                     // What it has written was rolled back.
-                    txn.private = None;
+                    self.dispose_of_private(txn.private.take());
                 }
                 if txn.has_changed_schema() {
                     self.restore_schema(&mut txn);

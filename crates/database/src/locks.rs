@@ -620,6 +620,19 @@ impl Database {
 }
 
 impl Held {
+    /// How many rows they are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Gives up to `max` rows to whoever waits for them. Returns true while there are more.
+    pub(crate) fn free_some(&mut self, max: usize) -> bool {
+        for row in self.rows.split_off(self.rows.len().saturating_sub(max)) {
+            self.locks.release(&row);
+        }
+        !self.rows.is_empty()
+    }
+
     /// Gives one of the rows to whoever waits for it.
     pub(crate) fn let_go(&mut self, row: &RowKey) {
         if let Some(at) = self.rows.iter().position(|held| held == row) {

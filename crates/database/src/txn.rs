@@ -8,6 +8,7 @@
 
 use crate::catalog::Space;
 use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::isolation::Seen;
 use crate::locks::{Held, RowKey};
@@ -357,6 +358,9 @@ impl Txn {
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
         assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
+        if statement_count == 0 && self.private.is_some() && database.are_many(self.statements.len()) {
+            self.undo_private(database);
+        }
         self.remembered = self.remembered.min(statement_count);
         while self.statements.len() > statement_count {
             let statement = self.statements.pop().expect("longer than the count");
@@ -382,6 +386,16 @@ impl Txn {
         self.rows.truncate(row_count);
         let end = self.rows.last().map_or(0, |row| row.end);
         self.bodies.truncate(end);
+    }
+}
+
+impl Txn {
+    /// Rolls back what a transaction of many statements has kept to itself, all of it: nobody else has seen it, so that it is freed in slices.
+    #[cold]
+    fn undo_private(&mut self, database: &Database) {
+        debug_assert!(!self.has_changed_schema(), "whoever has changed the schema keeps nothing to himself");
+        database.dispose_of_private(self.private.take());
+        database.discard(Garbage::Statements(std::mem::take(&mut self.statements)));
     }
 }
 
@@ -517,7 +531,7 @@ impl Database {
         };
         self.disposal.discard(txn.schema.take_copies());
         // Whoever gets them sees what was written, and its answer waits for the log.
-        txn.locks = None;
+        self.free_locks(&mut txn);
         if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
@@ -556,7 +570,7 @@ impl Database {
         debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
         self.tell_readers(&mut txn.statements);
-        for mut statement in txn.statements.drain(..) {
+        for statement in &mut txn.statements {
             if let Some(effect) = &mut statement.effect
                 && let Some(placed) = effect.placed.take()
             {
@@ -564,11 +578,27 @@ impl Database {
             }
             self.ledger.note_write(&statement.space, position);
             if self.has_row_watcher.get() {
-                self.tell_row_watcher(context, &statement, position);
+                self.tell_row_watcher(context, statement, position);
             }
-            self.push_pending(position, statement);
+        }
+        let statements = std::mem::take(&mut txn.statements);
+        match self.are_many(statements.len()) {
+            true => self.ledger.push_many(position, statements),
+            false => statements.into_iter().for_each(|statement| self.push_pending(position, statement)),
         }
         Ok(position)
+    }
+
+    /// True if so many rows are handled in slices.
+    fn are_many(&self, rows: usize) -> bool {
+        rows > self.slice_rows()
+    }
+
+    /// What a transaction has locked is free: many rows one after the other.
+    fn free_locks(&self, txn: &mut Txn) {
+        if let Some(held) = txn.locks.take().filter(|held| self.are_many(held.len())) {
+            self.disposal.discard_first(Garbage::Locks(held));
+        }
     }
 
     /// Rolls the open transaction back. Errors: `RollbackInSubStmt` inside a trigger.
@@ -589,6 +619,7 @@ impl Database {
                 increment(&self.statistics.disk_rollbacks);
             }
             txn.undo_to(self, 0, 0);
+            self.free_locks(&mut txn);
             self.run_callbacks(context, std::mem::take(&mut txn.on_rollback), &rows);
         }
     }
@@ -612,8 +643,8 @@ impl Database {
                 txn.is_suspended = false;
                 txn.reads = None;
                 txn.notes = Notes::default();
-                txn.private = None;
-                txn.locks = None;
+                self.dispose_of_private(txn.private.take());
+                self.free_locks(&mut txn);
                 txn.view = None;
                 txn.aborted = Some(code);
                 // Whatever is tried next is told.

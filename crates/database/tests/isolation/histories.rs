@@ -165,7 +165,7 @@ impl Pins {
 /// committed what they had read in a view.
 pub(crate) fn run_seed(seed: u64, engine: &str) -> (usize, usize, usize) {
     let chooser = Chooser(SeededRandomness::new(seed));
-    choose_in_place_max(seed);
+    choose_limits(seed);
     let database = open(&SimulatedFiles::default());
     create_spaces_in(&database, engine);
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
@@ -338,7 +338,7 @@ pub(crate) fn open_on_slow_disk(simulation: &Rc<Simulation>) -> Rc<Database> {
 /// Rows lie on a disk that takes as long as the seed says, and next to nothing of it in memory.
 pub(crate) fn run_waiting_seed(seed: u64) -> (usize, u64) {
     let simulation = Simulation::new(seed, MachineConfig::default());
-    choose_in_place_max(seed);
+    choose_limits(seed);
     simulation.enter(|| {
         let database = open_on_slow_disk(&simulation);
         let history = Rc::new(RefCell::new(History::default()));

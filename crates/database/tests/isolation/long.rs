@@ -1,0 +1,180 @@
+//! Transactions of many rows: they end at one moment, and what they leave behind is freed in slices.
+
+use super::*;
+
+const ROWS: u64 = 100;
+/// Rows of a slice.
+const SLICE: usize = 7;
+
+/// A database with some rows, whose clients wait in fibers.
+fn filled(files: &SimulatedFiles) -> Rc<Database> {
+    choose_slice_rows(SLICE);
+    let database = open(files);
+    create_spaces(&database);
+    prepare_fibers(&database);
+    let time = Cell::new(0);
+    fiber::set_clock(Rc::new(move || {
+        time.set(time.get() + 1);
+        time.get()
+    }));
+    let mut client = Client::new(&database);
+    for id in 0..ROWS {
+        client.run(&database, &Op::Insert(TREES, json!([id, id, 1, 0]))).unwrap();
+    }
+    turn(&database);
+    database
+}
+
+fn in_fiber<T: 'static>(
+    database: &Rc<Database>,
+    work: impl FnOnce(&Rc<Database>, &mut Client) -> T + 'static,
+) -> Rc<RefCell<Option<T>>> {
+    let done = Rc::new(RefCell::new(None));
+    let (slot, database) = (Rc::clone(&done), Rc::clone(database));
+    fiber::spawn("client", move || {
+        let mut client = Client::new(&database);
+        fiber::set_local(Rc::clone(&client.context) as Rc<dyn std::any::Any>);
+        let found = work(&database, &mut client);
+        *slot.borrow_mut() = Some(found);
+    });
+    done
+}
+
+fn lock(database: &Database, client: &Client, id: u64) {
+    let mut key = Vec::new();
+    encode(&json!([id]), &mut key);
+    let (space, key) = (database.space(SpaceId(TREES)).unwrap(), Key::decode(&key).unwrap());
+    database.get_for_update(&client.context, &space, IndexId::PRIMARY, key, None).unwrap();
+}
+
+/// Has all rows changed, and locked, by a transaction that waits meanwhile, so that it keeps its writes to itself.
+fn change_all(database: &Rc<Database>, client: &mut Client) {
+    client.begin(database);
+    for id in 0..ROWS {
+        lock(database, client, id);
+        client.run(database, &Op::Update(TREES, 0, json!([id]), json!([["=", 2, 2], ["+", 1, 1000]]))).unwrap();
+        if id == 50 {
+            fiber::sleep(1);
+        }
+    }
+}
+
+/// How many rows have the old value and the new one, by the index over it.
+fn counts(database: &Rc<Database>) -> (String, String) {
+    let mut reader = Client::new(database);
+    let mut of = |value: u64| reader.run(database, &Op::Count(TREES, 2, IteratorKind::Eq, json!([value]))).unwrap();
+    (of(1), of(2))
+}
+
+fn all(old: bool) -> (String, String) {
+    let (none, all) = ("0".to_string(), ROWS.to_string());
+    if old { (all, none) } else { (none, all) }
+}
+
+/// Its rows go one by one, which finds every reference that is one too many or too few.
+fn delete_all(database: &Rc<Database>) {
+    let mut client = Client::new(database);
+    for id in 0..ROWS {
+        client.run(database, &Op::Delete(TREES, 0, json!([id]))).unwrap();
+    }
+    turn(database);
+    assert_eq!(counts(database), ("0".to_string(), "0".to_string()));
+}
+
+#[test]
+fn what_a_long_transaction_leaves_behind_is_freed_in_slices() {
+    for is_committed in [true, false] {
+        let files = SimulatedFiles::default();
+        let database = filled(&files);
+        let empty = database.arena().used();
+        let done = in_fiber(&database, move |database, client| {
+            change_all(database, client);
+            if is_committed { database.commit(&client.context) } else { database.rollback(&client.context) }
+        });
+        let mut turns = 0;
+        while done.borrow().is_none() {
+            turn(&database);
+            turns += 1;
+            assert!(turns < 1000, "it comes to an end");
+        }
+        done.take().unwrap().unwrap();
+        assert_eq!(counts(&database), all(!is_committed), "it shows at one moment");
+        let (mut used, mut slices) = (vec![database.arena().used()], 0);
+        for _ in 0..200 {
+            turn(&database);
+            slices += usize::from(database.arena().used() < *used.last().unwrap());
+            used.push(database.arena().used());
+        }
+        assert!(slices > ROWS as usize / SLICE / 2, "freed in {slices} slices: {used:?}");
+        // A number above 1000 takes two bytes more.
+        let longer = if is_committed { 2 * ROWS as usize } else { 0 };
+        assert_eq!(database.arena().used(), empty + longer, "nothing is left");
+        assert_eq!(database.lock_counts(), (0, 0));
+        assert_eq!(counts(&database), all(!is_committed));
+        let seen = contents(&database);
+        delete_all(&database);
+        drop(database);
+        let database = open(&files.crash(runtime::Loss::All));
+        assert!(contents(&database).iter().zip(&seen).all(|(now, then)| now.len() <= then.len()));
+        choose_slice_rows(2000);
+    }
+}
+
+/// Who waits for rows that a long transaction has locked gets each of them.
+#[test]
+fn locks_of_a_long_transaction_go_in_slices_and_all_of_them() {
+    let database = filled(&SimulatedFiles::default());
+    let done = in_fiber(&database, |database, client| {
+        change_all(database, client);
+        fiber::sleep(1);
+        database.commit(&client.context).unwrap();
+    });
+    (0..5).for_each(|_| turn(&database));
+    let waiting: Vec<_> = (0..ROWS)
+        .map(|id| {
+            in_fiber(&database, move |database, client| {
+                client.begin(database);
+                lock(database, client, id);
+                client.run(database, &Op::Update(TREES, 0, json!([id]), json!([["=", 3, 5]]))).unwrap();
+                database.commit(&client.context).map_err(|error| error.code())
+            })
+        })
+        .collect();
+    for turns in 0.. {
+        turn(&database);
+        if waiting.iter().all(|one| one.borrow().is_some()) {
+            break;
+        }
+        assert!(turns < 1000, "somebody waits for ever");
+    }
+    assert!(done.borrow().is_some());
+    waiting.iter().for_each(|one| assert_eq!(one.take(), Some(Ok(()))));
+    assert_eq!(database.lock_counts(), (0, 0));
+    assert!(contents(&database)[0].contains("[7, 1007, 2, 5]"));
+    delete_all(&database);
+    choose_slice_rows(2000);
+}
+
+/// The log fails with the long transaction in it.
+#[test]
+fn a_log_that_fails_takes_all_of_a_long_transaction_back() {
+    let files = SimulatedFiles::default();
+    let database = filled(&files);
+    let before = contents(&database);
+    let failing = files.clone();
+    let done = in_fiber(&database, move |database, client| {
+        change_all(database, client);
+        failing.set_fault(Fault { syncs_until_error: Some(0), ..Fault::default() });
+        // Whoever has asked for it is answered when the log has it.
+        database.commit(&client.context).unwrap();
+    });
+    for _ in 0..200 {
+        turn(&database);
+    }
+    assert!(matches!(database.state(), database::State::LogFailed(_)));
+    assert!(done.borrow().is_some());
+    assert_eq!(contents(&database), before);
+    assert_eq!(counts(&database), all(true));
+    assert_eq!(database.lock_counts(), (0, 0));
+    choose_slice_rows(2000);
+}
