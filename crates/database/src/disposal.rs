@@ -2,6 +2,7 @@
 
 use crate::catalog::Space;
 use crate::database::Database;
+use crate::forks::Aside;
 use crate::locks::Held;
 use crate::private::Private;
 use crate::time_share::TimeShare;
@@ -21,7 +22,7 @@ pub(crate) enum Garbage {
     /// Index nodes of a space in use that only closed views held.
     NodesOf(Rc<Space>),
     /// Statements that cannot be rolled back any more, or were.
-    Statements(Vec<Statement>),
+    Statements(Vec<Statement>, Option<Aside>),
     /// Writes that a transaction has kept to itself.
     Private(Box<Private>),
     /// Rows that a transaction had locked.
@@ -60,8 +61,10 @@ impl Garbage {
             Garbage::Space(space) => space.dismantle_some(max),
             Garbage::Index(index) => index.release_some(),
             Garbage::NodesOf(space) => space.rows.memory().is_some_and(|rows| rows.borrow_mut().collect(max)),
-            Garbage::Statements(statements) => {
-                statements.truncate(statements.len().saturating_sub(max));
+            Garbage::Statements(statements, aside) => {
+                for statement in statements.drain(statements.len().saturating_sub(max)..) {
+                    aside.iter().for_each(|aside| aside.settle(&statement));
+                }
                 !statements.is_empty()
             }
             Garbage::Private(private) => private.free_some(max),

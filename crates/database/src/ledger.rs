@@ -11,6 +11,7 @@ use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::forks::Aside;
 use crate::session::Context;
 use crate::statement::Operation;
 use crate::txn::{Statement, Turn};
@@ -18,6 +19,7 @@ use runtime::Notifier;
 use runtime::fiber::{self, FiberId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use storage::{IteratorKind, Key, ScanRequest};
 use tuple::IndexId;
@@ -38,7 +40,7 @@ struct Pending {
 enum Work {
     One(Statement),
     /// Those of a long transaction.
-    Many(Vec<Statement>),
+    Many(Vec<Statement>, Option<Aside>),
 }
 
 impl Pending {
@@ -46,7 +48,7 @@ impl Pending {
     fn one(&self) -> Option<&Statement> {
         match &self.work {
             Work::One(statement) => Some(statement),
-            Work::Many(_) => None,
+            Work::Many(..) => None,
         }
     }
 }
@@ -114,8 +116,8 @@ impl Ledger {
     }
 
     /// The same of the statements of a long transaction.
-    pub(crate) fn push_many(&self, position: Position, statements: Vec<Statement>) {
-        self.push_work(position, Work::Many(statements));
+    pub(crate) fn push_many(&self, position: Position, statements: Vec<Statement>, aside: Option<Aside>) {
+        self.push_work(position, Work::Many(statements, aside));
     }
 
     #[inline]
@@ -309,12 +311,22 @@ impl Database {
     fn finish_work(&self, work: Work) {
         match work {
             Work::One(statement) => self.finish(statement),
-            Work::Many(mut statements) => {
-                let finished = statements.iter_mut().filter_map(|statement| statement.effect.take()?.finish);
-                finished.for_each(|finish| finish(self));
-                self.discard(Garbage::Statements(statements));
-            }
+            Work::Many(statements, aside) => self.finish_many(statements, aside),
         }
+    }
+
+    /// Statements of a transaction cannot be rolled back any more. What is left of them is freed in slices.
+    pub(crate) fn finish_many(&self, mut statements: Vec<Statement>, aside: Option<Aside>) {
+        let finished = statements.iter_mut().filter_map(|statement| statement.effect.take()?.finish);
+        finished.for_each(|finish| finish(self));
+        self.discard(Garbage::Statements(statements, aside));
+    }
+
+    /// Rolls a statement back that may have been put in a second state of its space, which is in place now.
+    pub(crate) fn undo_beside(&self, statement: Statement, aside: &Aside) {
+        let kept = Statement { space: Rc::clone(&statement.space), change: statement.change.clone(), effect: None };
+        self.undo(statement);
+        aside.settle(&kept);
     }
 
     /// Nothing can be rolled back any more: the process is about to forget it all.
@@ -362,7 +374,14 @@ impl Database {
             match work {
                 work if position <= durable => self.finish_work(work),
                 Work::One(statement) => self.undo(statement),
-                Work::Many(statements) => statements.into_iter().rev().for_each(|statement| self.undo(statement)),
+                Work::Many(statements, aside) => {
+                    for statement in statements.into_iter().rev() {
+                        match &aside {
+                            Some(aside) => self.undo_beside(statement, aside),
+                            None => self.undo(statement),
+                        }
+                    }
+                }
             }
         }
         for space in self.catalog.spaces() {

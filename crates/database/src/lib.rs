@@ -34,6 +34,7 @@ mod eviction;
 mod expiry;
 mod fields;
 mod foreign_keys;
+mod forks;
 mod hooks;
 mod interval_set;
 mod isolation;

@@ -21,6 +21,7 @@ use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::{Context, Session};
 use crate::statement::Operation;
+use crate::txn::Txn;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId, Wake};
 use std::cell::{Cell, RefCell};
@@ -573,12 +574,18 @@ impl Database {
             return;
         }
         let is_taken = context.txn.borrow().as_ref().is_some_and(|txn| {
-            let may_be = txn.was_suspended && !txn.is_aborted();
-            may_be && txn.statements().iter().any(|one| self.is_taken(&one.space, &one.change, txn.id()))
+            // One that was put in place in slices has been looked at there.
+            let may_be = txn.was_suspended && !txn.is_aborted() && txn.aside.is_none();
+            may_be && self.are_taken(txn)
         });
         if is_taken {
             self.abort_txn(context, ErrorCode::TransactionConflict);
         }
+    }
+
+    /// True if a row that a transaction has changed is locked by another one.
+    pub(crate) fn are_taken(&self, txn: &Txn) -> bool {
+        self.locks.are_any() && txn.statements().iter().any(|one| self.is_taken(&one.space, &one.change, txn.id()))
     }
 
     /// True if the row of a change is locked by somebody else than `own`.

@@ -138,6 +138,11 @@ impl Reads {
         self.fate.get()
     }
 
+    /// What has become of it so far.
+    pub(crate) fn fate(&self) -> Fate {
+        self.fate.get()
+    }
+
     /// Something that it has seen is changed by a commit.
     fn meet(self: &Rc<Self>) {
         if !self.is_suspended.get() || self.fate.get() != Fate::Alive || self.view.borrow().is_some() {

@@ -10,6 +10,7 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
+use crate::forks::Aside;
 use crate::isolation::Seen;
 use crate::locks::{Held, RowKey};
 use crate::notes::Notes;
@@ -211,6 +212,8 @@ pub struct Txn {
     pub(crate) was_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
+    /// Its rows were put in second states of spaces, which are in place now.
+    pub(crate) aside: Option<Aside>,
     /// The rows that it has locked; free when it ends.
     locks: Option<Held>,
     /// The state that it reads, if that is not the present one.
@@ -269,10 +272,25 @@ impl Txn {
             self.system_statements -= popped.map_or(0, |statement| usize::from(statement.space.is_system()));
             self.remembered = self.remembered.min(self.statements.len());
         }
-        for Statement { space, change, .. } in &mut self.statements {
+        self.apply_again_but(|_| false);
+    }
+
+    /// The same without those to some spaces.
+    pub(crate) fn apply_again_but(&mut self, is_there: impl Fn(&Rc<Space>) -> bool) {
+        for Statement { space, change, .. } in
+            self.statements.iter_mut().filter(|statement| !is_there(&statement.space))
+        {
             debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
             space.rows.redo(change);
         }
+    }
+
+    /// Takes its statements and their rows for the log: it has done nothing.
+    pub(crate) fn take_all_statements(&mut self) -> Vec<Statement> {
+        self.remembered = 0;
+        self.rows.clear();
+        self.bodies.clear();
+        std::mem::take(&mut self.statements)
     }
 
     pub(crate) fn statements_mut(&mut self) -> &mut [Statement] {
@@ -370,7 +388,10 @@ impl Txn {
             match &mut self.private {
                 Some(private) => private.undo(&statement),
                 None if self.is_suspended => database.give_up(statement),
-                None => database.undo(statement),
+                None => match &self.aside {
+                    Some(aside) => database.undo_beside(statement, aside),
+                    None => database.undo(statement),
+                },
             }
         }
         if self.statements.is_empty() {
@@ -395,7 +416,7 @@ impl Txn {
     fn undo_private(&mut self, database: &Database) {
         debug_assert!(!self.has_changed_schema(), "whoever has changed the schema keeps nothing to himself");
         database.dispose_of_private(self.private.take());
-        database.discard(Garbage::Statements(std::mem::take(&mut self.statements)));
+        database.discard(Garbage::Statements(std::mem::take(&mut self.statements), None));
     }
 }
 
@@ -491,6 +512,7 @@ impl Database {
     }
 
     fn commit_open(&self, context: &Context) -> Result<()> {
+        self.bring_in_slices(context);
         // A conflict has aborted the transaction: that is what the commit is refused with.
         let _ = self.bring_in_place(context);
         if context.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements > 0 && txn.aborted.is_none()) {
@@ -551,9 +573,7 @@ impl Database {
         assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
             self.tell_readers(&mut txn.statements);
-            for statement in txn.statements.drain(..) {
-                self.finish(statement);
-            }
+            self.finish_many(std::mem::take(&mut txn.statements), txn.aside.take());
             return Ok(Position::default());
         }
         let position = self.ledger.with_journal(|journal| {
@@ -583,14 +603,14 @@ impl Database {
         }
         let statements = std::mem::take(&mut txn.statements);
         match self.are_many(statements.len()) {
-            true => self.ledger.push_many(position, statements),
+            true => self.ledger.push_many(position, statements, txn.aside.take()),
             false => statements.into_iter().for_each(|statement| self.push_pending(position, statement)),
         }
         Ok(position)
     }
 
     /// True if so many rows are handled in slices.
-    fn are_many(&self, rows: usize) -> bool {
+    pub(crate) fn are_many(&self, rows: usize) -> bool {
         rows > self.slice_rows()
     }
 
@@ -741,7 +761,7 @@ impl Database {
         let txn = context.txn.borrow();
         txn.as_ref().is_some_and(|txn| {
             let looks_again = || txn.has_waited && txn.statements.iter().any(|one| one.space.has_constraints());
-            !txn.on_commit.is_empty() || !txn.on_rollback.is_empty() || looks_again()
+            !txn.on_commit.is_empty() || !txn.on_rollback.is_empty() || looks_again() || self.commits_in_slices(txn)
         })
     }
 

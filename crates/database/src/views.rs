@@ -254,6 +254,7 @@ impl Database {
         for statement in statements.iter() {
             self.doom_readers(&statement.space, &statement.change);
         }
+        self.follow_in_forks(statements);
         let readers = &self.isolation.readers;
         let hit = readers.take_hit();
         let views = &readers.views;

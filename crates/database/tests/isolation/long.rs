@@ -1,4 +1,4 @@
-//! Transactions of many rows: they end at one moment, and what they leave behind is freed in slices.
+//! Transactions of many rows: they are put in place in slices, show at one moment, and what they leave behind is freed in slices.
 
 use super::*;
 
@@ -95,10 +95,14 @@ fn what_a_long_transaction_leaves_behind_is_freed_in_slices() {
         while done.borrow().is_none() {
             turn(&database);
             turns += 1;
+            let seen = counts(&database);
+            assert!(seen == all(true) || done.borrow().is_some() && seen == all(!is_committed), "in turn {turns}");
             assert!(turns < 1000, "it comes to an end");
         }
         done.take().unwrap().unwrap();
         assert_eq!(counts(&database), all(!is_committed), "it shows at one moment");
+        assert_eq!(turns > ROWS as usize / SLICE, is_committed, "{turns} turns");
+        assert_eq!(database.statistics.sliced_commits.get(), u64::from(is_committed));
         let (mut used, mut slices) = (vec![database.arena().used()], 0);
         for _ in 0..200 {
             turn(&database);
@@ -176,5 +180,161 @@ fn a_log_that_fails_takes_all_of_a_long_transaction_back() {
     assert_eq!(contents(&database), before);
     assert_eq!(counts(&database), all(true));
     assert_eq!(database.lock_counts(), (0, 0));
+    choose_slice_rows(2000);
+}
+
+/// Others change rows of the same space in every turn of a slow commit: what they have done is there with it, and none of them waits.
+#[test]
+fn others_write_to_a_space_while_many_rows_come_to_it() {
+    for ends in [Ending::Well, Ending::Met, Ending::LogFails] {
+        let files = SimulatedFiles::default();
+        let database = filled(&files);
+        // The transaction changes these only.
+        let own = 0..60;
+        let done = in_fiber(&database, move |database, client| {
+            client.begin(database);
+            for id in own {
+                // Each row twice, so that a change has the row of another one for its old one.
+                client.run(database, &Op::Replace(TREES, json!([id, 1000 + id, 2, 0]))).unwrap();
+                client.run(database, &Op::Update(TREES, 0, json!([id]), json!([["=", 3, 7]]))).unwrap();
+            }
+            fiber::sleep(1);
+            client.run(database, &Op::Get(TREES, 0, json!([0]))).unwrap();
+            database.commit(&client.context).map_err(|error| error.code())
+        });
+        let mut writer = Client::new(&database);
+        let (mut turns, mut fresh) = (0, 500);
+        while done.borrow().is_none() {
+            turn(&database);
+            turns += 1;
+            assert!(turns < 1000, "it comes to an end");
+            let id = 60 + turns % 40;
+            writer.run(&database, &Op::Update(TREES, 0, json!([id]), json!([["+", 3, 1]]))).unwrap();
+            writer.run(&database, &Op::Insert(TREES, json!([fresh, fresh, 1, 0]))).unwrap();
+            if fresh % 3 == 0 {
+                writer.run(&database, &Op::Delete(TREES, 0, json!([fresh]))).unwrap();
+            }
+            fresh += 1;
+            // One that is rolled back leaves nothing in either state.
+            let mut other = Client::new(&database);
+            other.begin(&database);
+            other.run(&database, &Op::Delete(TREES, 0, json!([id]))).unwrap();
+            database.rollback(&other.context).unwrap();
+            match ends {
+                Ending::Met if turns == 6 => {
+                    writer.run(&database, &Op::Update(TREES, 0, json!([59]), json!([["=", 3, 3]]))).unwrap();
+                }
+                Ending::LogFails if turns == 6 => {
+                    files.set_fault(Fault { syncs_until_error: Some(0), ..Fault::default() });
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let before = contents(&database);
+        (0..200).for_each(|_| turn(&database));
+        let result = done.take();
+        assert_eq!(database.lock_counts(), (0, 0));
+        let row = |id: u64| Client::new(&database).run(&database, &Op::Get(TREES, 0, json!([id]))).unwrap();
+        match ends {
+            Ending::Well => {
+                assert!(turns > 60 * 2 / SLICE as u64, "{turns} turns");
+                assert_eq!((result, row(59)), (Some(Ok(())), "[59, 1059, 2, 7]".to_string()));
+                assert_eq!(contents(&database), before);
+            }
+            Ending::Met => {
+                assert_eq!((result, row(59)), (Some(Err(CONFLICT)), "[59, 59, 1, 3]".to_string()));
+                assert_eq!(row(58), "[58, 58, 1, 0]");
+            }
+            Ending::LogFails => {
+                assert!(matches!(result, Some(Err(_))), "{result:?}");
+                assert_eq!(row(59), "[59, 59, 1, 0]");
+            }
+        }
+        // All indexes have the same rows, by whose keys they go.
+        let count = |index| {
+            let all = Op::Count(TREES, index, IteratorKind::All, json!([]));
+            Client::new(&database).run(&database, &all).unwrap()
+        };
+        assert_eq!(count(0), count(1));
+        assert_eq!(count(0), count(2));
+        if ends != Ending::LogFails {
+            let seen = contents(&database);
+            let kept = files.crash(runtime::Loss::All);
+            let rows: Vec<u64> = (0..fresh).filter(|id| row(*id) != "nil").collect();
+            for id in &rows {
+                writer.run(&database, &Op::Delete(TREES, 0, json!([id]))).unwrap();
+            }
+            assert_eq!(count(2), "0");
+            let again = open(&kept);
+            assert_eq!(contents(&again), seen, "and so after a restart");
+        }
+        choose_slice_rows(2000);
+    }
+}
+
+/// How a slow commit ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Well,
+    /// Somebody changes one of its rows.
+    Met,
+    LogFails,
+}
+
+/// The space is emptied, or gets another index, while many rows are about to come to it.
+#[test]
+fn a_change_of_the_schema_ends_a_slow_commit() {
+    for is_truncated in [true, false] {
+        let database = filled(&SimulatedFiles::default());
+        let done = in_fiber(&database, |database, client| {
+            change_all(database, client);
+            database.commit(&client.context).map_err(|error| error.code())
+        });
+        (0..6).for_each(|_| turn(&database));
+        assert!(done.borrow().is_none(), "it is under way");
+        let changed = in_fiber(&database, move |database, client| {
+            let op = match is_truncated {
+                true => Op::Truncate(TREES),
+                false => Op::Delete(INDEX_ID.0, 0, json!([TREES, 2])),
+            };
+            client.run(database, &op)
+        });
+        (0..200).for_each(|_| turn(&database));
+        let (done, changed) = (done.take().unwrap(), changed.take().unwrap());
+        assert!(done == Ok(()) || done == Err(CONFLICT), "{done:?}");
+        changed.unwrap();
+        assert_eq!(database.lock_counts(), (0, 0));
+        let count = Client::new(&database).run(&database, &Op::Count(TREES, 0, IteratorKind::All, json!([]))).unwrap();
+        assert_eq!(count, if is_truncated { "0".to_string() } else { ROWS.to_string() });
+        choose_slice_rows(2000);
+    }
+}
+
+/// Two transactions of many rows each in one space: the second is put in place at one go.
+#[test]
+fn of_two_that_bring_many_rows_none_loses_any() {
+    let database = filled(&SimulatedFiles::default());
+    let commits: Vec<_> = (1..=3u64)
+        .map(|number| {
+            in_fiber(&database, move |database, client| {
+                client.begin(database);
+                for id in 0..30 {
+                    let id = number * 1000 + id;
+                    client.run(database, &Op::Insert(TREES, json!([id, id, 3, 0]))).unwrap();
+                    client.run(database, &Op::Replace(BLIND, json!([id]))).unwrap();
+                }
+                fiber::sleep(1);
+                client.run(database, &Op::Get(TREES, 0, json!([number]))).unwrap();
+                database.commit(&client.context).map_err(|error| error.code())
+            })
+        })
+        .collect();
+    (0..300).for_each(|_| turn(&database));
+    commits.iter().for_each(|one| assert_eq!(one.take(), Some(Ok(()))));
+    for space in [TREES, BLIND] {
+        let count = Op::Count(space, 0, IteratorKind::Ge, json!([1000]));
+        assert_eq!(Client::new(&database).run(&database, &count).unwrap(), "90");
+    }
     choose_slice_rows(2000);
 }
