@@ -24,11 +24,12 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::ErrorCode;
-use crate::reads::{Fate, Reads};
+use crate::reads::{Fate, Point, Reads};
 use crate::session::Context;
 use crate::statistics::increment;
 use crate::time_share::TimeShare;
 use crate::txn::{Statement, Txn};
+use hashbrown::HashSet;
 use runtime::fiber;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -75,12 +76,19 @@ pub(crate) struct Forks(RefCell<Vec<Rc<Fork>>>);
 pub(crate) struct Aside {
     spaces: Vec<Rc<Space>>,
     kept: Kept,
+    /// The keys of unique indexes that these changes are about.
+    points: HashSet<Point>,
 }
 
 impl Aside {
+    /// True if a statement was put in a second state.
+    fn has(&self, statement: &Statement) -> bool {
+        self.spaces.iter().any(|space| Rc::ptr_eq(space, &statement.space))
+    }
+
     /// The reference that is too many goes.
     pub(crate) fn settle(&self, statement: &Statement) {
-        if self.spaces.iter().any(|space| Rc::ptr_eq(space, &statement.space)) {
+        if self.has(statement) {
             match self.kept {
                 Kept::Changed => give_up_old(&statement.change),
                 Kept::Base => give_up_new(&statement.change),
@@ -97,11 +105,27 @@ impl Database {
                 fork.end(self, Kept::Base);
                 continue;
             }
+            #[cfg(feature = "planted-bugs")]
+            if runtime::planted::is_planted(runtime::planted::Plant::ForgetFollowing) {
+                continue;
+            }
             for statement in statements.iter().filter(|statement| fork.has(&statement.space)) {
                 if let Some(rows) = statement.space.rows.memory() {
                     rows.borrow_mut().follow_aside(&statement.change);
                 }
             }
+        }
+    }
+
+    /// As [`Database::doom_readers`] for each of many statements, of whose keys there is a set.
+    pub(crate) fn doom_readers_of_many(&self, statements: &[Statement], aside: &Aside) {
+        let readers = &self.isolation.readers;
+        let is_summed_up = |statement: &Statement| aside.has(statement) && !readers.has_ranges(statement.space.id);
+        for space in aside.spaces.iter().filter(|space| !readers.has_ranges(space.id)) {
+            readers.meet_keys(space.id, &aside.points);
+        }
+        for statement in statements.iter().filter(|statement| !is_summed_up(statement)) {
+            self.doom_readers(&statement.space, &statement.change);
         }
     }
 
@@ -165,7 +189,8 @@ impl Database {
         (txn.is_suspended, txn.has_waited, txn.was_suspended) = (true, true, true);
         let fork = Rc::new(Fork { reads, spaces });
         self.forks.0.borrow_mut().push(Rc::clone(&fork));
-        let applied = self.apply_in_slices(txn.statements(), &fork);
+        let mut points = HashSet::new();
+        let applied = self.apply_in_slices(txn.statements(), &fork, &mut points);
         self.forks.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, &fork));
         let is_alive = fork.is_whole() && !self.are_taken(txn);
         fork.reads.resume();
@@ -175,19 +200,20 @@ impl Database {
         self.dispose_of_private(txn.private.take());
         if is_alive {
             txn.apply_again_but(|space| fork.has(space));
-            txn.aside = Some(Aside { spaces, kept: Kept::Changed });
+            txn.aside = Some(Aside { spaces, kept: Kept::Changed, points });
             increment(&self.statistics.sliced_commits);
             return true;
         }
         let mut statements = txn.take_all_statements();
         let rest = statements.split_off(applied);
         self.discard(Garbage::Statements(rest, None));
-        self.discard(Garbage::Statements(statements, Some(Aside { spaces, kept: Kept::Base })));
+        self.discard(Garbage::Statements(statements, Some(Aside { spaces, kept: Kept::Base, points: HashSet::new() })));
         false
     }
 
-    /// Applies statements to second states, and lets others have turns meanwhile. Returns how many were applied: fewer than there are if the fork has ended.
-    fn apply_in_slices(&self, statements: &[Statement], fork: &Fork) -> usize {
+    /// Applies statements to second states, collects their keys, and lets others have turns meanwhile. Returns how many were applied: fewer than there are if
+    /// the fork has ended.
+    fn apply_in_slices(&self, statements: &[Statement], fork: &Fork, points: &mut HashSet<Point>) -> usize {
         let (clock, step_rows) = (&*self.environment.clock, STEP_ROWS.min(self.slice_rows()));
         let (share, mut at) = (TimeShare::default(), 0);
         loop {
@@ -195,8 +221,13 @@ impl Database {
                 let end = statements.len().min(at + step_rows);
                 for (space, _) in &fork.spaces {
                     let own = statements[at..end].iter().filter(|statement| Rc::ptr_eq(&statement.space, space));
-                    if let Some(rows) = space.rows.memory() {
-                        rows.borrow_mut().apply_aside(own.map(|statement| &statement.change));
+                    let Some(rows) = space.rows.memory() else { continue };
+                    rows.borrow_mut().apply_aside(own.clone().map(|statement| &statement.change));
+                    let defs = space.index_defs();
+                    for Statement { change, .. } in own {
+                        space.rows.for_each_key(&defs, change, |def, key, _| {
+                            points.extend(key.filter(|_| def.is_unique).map(|key| Point::new(space.id, def.id, key)));
+                        });
                     }
                 }
                 at = end;

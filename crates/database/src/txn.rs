@@ -589,7 +589,7 @@ impl Database {
         })?;
         debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
-        self.tell_readers(&mut txn.statements);
+        self.tell_readers_of_all(&mut txn.statements, txn.aside.as_ref());
         for statement in &mut txn.statements {
             if let Some(effect) = &mut statement.effect
                 && let Some(placed) = effect.placed.take()

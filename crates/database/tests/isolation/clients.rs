@@ -25,6 +25,12 @@ pub(crate) fn choose_slice_rows(rows: usize) {
     SLICE_ROWS.set(rows);
 }
 
+/// Whoever waits keeps its writes to itself, and commits in slices.
+pub(crate) fn choose_slices(seed: u64) {
+    IN_PLACE_MAX.set(0);
+    SLICE_ROWS.set(1 + seed as usize % 3);
+}
+
 pub(crate) fn choose_limits(seed: u64) {
     IN_PLACE_MAX.set([16, 0, 2][seed as usize % 3]);
     SLICE_ROWS.set([2000, 1, 3, 2000][seed as usize % 4]);

@@ -344,7 +344,7 @@ pub(crate) fn run_waiting_seed(seed: u64, engine: &str) -> (usize, u64, u64) {
     let simulation = Simulation::new(seed, MachineConfig::default());
     choose_limits(seed);
     if engine == "memtx" {
-        choose_slice_rows(1 + seed as usize % 3);
+        choose_slices(seed);
     }
     simulation.enter(|| {
         let database = open_on_machine(&simulation, engine);

@@ -338,3 +338,38 @@ fn of_two_that_bring_many_rows_none_loses_any() {
     }
     choose_slice_rows(2000);
 }
+
+/// Who has read what a transaction of many rows changes is met by its commit, whatever it has read; who has not goes on.
+#[test]
+fn who_has_read_what_many_rows_take_the_place_of_is_met() {
+    let range = || Op::Select(TREES, 0, IteratorKind::Ge, json!([55]), 0, 3);
+    let by_value = || Op::Select(TREES, 1, IteratorKind::Eq, json!([7]), 0, 3);
+    let elsewhere = || Op::Get(TREES, 0, json!([80]));
+    let cases: [(Op, bool); 4] =
+        [(Op::Get(TREES, 0, json!([7])), true), (range(), true), (by_value(), true), (elsewhere(), false)];
+    for (read, is_met) in cases {
+        let database = filled(&SimulatedFiles::default());
+        let long = in_fiber(&database, |database, client| {
+            client.begin(database);
+            for id in 0..60 {
+                client.run(database, &Op::Update(TREES, 0, json!([id]), json!([["=", 3, 7]]))).unwrap();
+            }
+            fiber::sleep(1);
+            client.run(database, &Op::Get(TREES, 0, json!([0]))).unwrap();
+            database.commit(&client.context).map_err(|error| error.code())
+        });
+        let other = in_fiber(&database, move |database, client| {
+            client.begin(database);
+            client.run(database, &read).unwrap();
+            client.run(database, &Op::Insert(TREES, json!([900, 900, 1, 0]))).unwrap();
+            while database.statistics.sliced_commits.get() == 0 {
+                fiber::sleep(1);
+            }
+            database.commit(&client.context).map_err(|error| error.code())
+        });
+        (0..200).for_each(|_| turn(&database));
+        assert_eq!(long.take(), Some(Ok(())));
+        assert_eq!(other.take(), Some(if is_met { Err(CONFLICT) } else { Ok(()) }));
+        choose_slice_rows(2000);
+    }
+}
