@@ -13,6 +13,7 @@ use crate::disposal::Disposal;
 use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::expiry::Expiry;
+use crate::forks::Forks;
 use crate::hooks::{Expressions, Leaving, LeavingWatcher, Procedures, RowWatcher, Scripts};
 use crate::isolation::Isolation;
 use crate::ledger::{Ledger, log_error};
@@ -116,6 +117,7 @@ pub struct Database {
     state: RefCell<State>,
     pub(crate) ledger: Ledger,
     pub(crate) disposal: Disposal,
+    pub(crate) forks: Forks,
     pub(crate) ready: Ready,
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) isolation: Isolation,
@@ -179,6 +181,7 @@ impl Database {
             state: RefCell::new(State::Loading),
             ledger: Ledger::default(),
             disposal: Disposal::default(),
+            forks: Forks::default(),
             ready: Ready::default(),
             scratch: RefCell::default(),
             isolation: Isolation::default(),
@@ -411,6 +414,7 @@ impl Drop for Database {
         // Rows that a truncation or a drop took out may still be read by a view: they are brought where the view is closed.
         self.finish_all();
         self.close_orphaned_views();
+        self.disposal.forget_rows();
         // Other threads may still read levels.
         if let Some(engine) = self.disk_engine() {
             engine.close();

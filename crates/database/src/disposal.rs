@@ -2,7 +2,11 @@
 
 use crate::catalog::Space;
 use crate::database::Database;
+use crate::forks::Aside;
+use crate::locks::Held;
+use crate::private::Private;
 use crate::time_share::TimeShare;
+use crate::txn::Statement;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,6 +21,12 @@ pub(crate) enum Garbage {
     Index(Box<DetachedIndex>),
     /// Index nodes of a space in use that only closed views held.
     NodesOf(Rc<Space>),
+    /// Statements that cannot be rolled back any more, or were.
+    Statements(Vec<Statement>, Option<Aside>),
+    /// Writes that a transaction has kept to itself.
+    Private(Box<Private>),
+    /// Rows that a transaction had locked.
+    Locks(Held),
 }
 
 impl Garbage {
@@ -24,7 +34,7 @@ impl Garbage {
         match self {
             Garbage::Space(space) => space.owns_view(view),
             Garbage::Index(index) => index.owns_view(view),
-            Garbage::NodesOf(_) => false,
+            _ => false,
         }
     }
 
@@ -33,7 +43,7 @@ impl Garbage {
         match self {
             Garbage::Space(space) => space.has_views(),
             Garbage::Index(index) => index.has_views(),
-            Garbage::NodesOf(_) => false,
+            _ => false,
         }
     }
 
@@ -41,7 +51,7 @@ impl Garbage {
         match self {
             Garbage::Space(space) => space.close_view(view),
             Garbage::Index(index) => index.close_view(view),
-            Garbage::NodesOf(_) => {}
+            _ => {}
         }
     }
 
@@ -51,6 +61,14 @@ impl Garbage {
             Garbage::Space(space) => space.dismantle_some(max),
             Garbage::Index(index) => index.release_some(),
             Garbage::NodesOf(space) => space.rows.memory().is_some_and(|rows| rows.borrow_mut().collect(max)),
+            Garbage::Statements(statements, aside) => {
+                for statement in statements.drain(statements.len().saturating_sub(max)..) {
+                    aside.iter().for_each(|aside| aside.settle(&statement));
+                }
+                !statements.is_empty()
+            }
+            Garbage::Private(private) => private.free_some(max),
+            Garbage::Locks(held) => held.free_some(max),
         }
     }
 }
@@ -69,6 +87,17 @@ impl Disposal {
     /// Has something freed, in slices.
     pub(crate) fn discard(&self, garbage: impl IntoIterator<Item = Garbage>) {
         self.garbage.borrow_mut().extend(garbage);
+    }
+
+    /// The same before anything else: somebody may wait for it.
+    pub(crate) fn discard_first(&self, garbage: Garbage) {
+        self.garbage.borrow_mut().push_front(garbage);
+    }
+
+    /// Frees what refers to rows and does not keep their memory: that is about to go.
+    pub(crate) fn forget_rows(&self) {
+        let keeps = |garbage: &Garbage| matches!(garbage, Garbage::Space(_) | Garbage::Index(_) | Garbage::NodesOf(_));
+        self.garbage.borrow_mut().retain(keeps);
     }
 
     /// A view whose space holds other rows by now: it is closed where its rows turn up.

@@ -197,7 +197,7 @@ impl Database {
                 txn.view = txn.reads.as_ref().and_then(|reads| reads.view());
                 if txn.view.is_some() {
                     // What it has written was rolled back.
-                    txn.private = None;
+                    self.dispose_of_private(txn.private.take());
                 }
                 if txn.has_changed_schema() {
                     self.restore_schema(&mut txn);
@@ -259,7 +259,7 @@ impl Database {
     }
 
     /// Makes keys and intervals of what the transaction has noted of its reads in memory, and of the rows that it has changed there.
-    fn settle(&self, txn: &mut Txn) -> Rc<Reads> {
+    pub(crate) fn settle(&self, txn: &mut Txn) -> Rc<Reads> {
         let reads = Rc::clone(self.reads_of(txn));
         txn.notes.take(|space, index_id, seen| add_seen(&reads, space.id, index_id, seen));
         let (statements, schema) = txn.take_unremembered();

@@ -9,7 +9,9 @@
 
 use crate::catalog::Space;
 use crate::database::{Database, State};
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, ErrorKind, Result};
+use crate::forks::Aside;
 use crate::session::Context;
 use crate::statement::Operation;
 use crate::txn::{Statement, Turn};
@@ -17,6 +19,7 @@ use runtime::Notifier;
 use runtime::fiber::{self, FiberId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use storage::{IteratorKind, Key, ScanRequest};
 use tuple::IndexId;
@@ -27,10 +30,27 @@ const FORESEEN_DROPS: usize = 8;
 /// So many statements on their way to the disk are looked through for those that concern one row.
 const LOOKED_THROUGH_MAX: usize = 64;
 
-/// A statement that is applied and in the log, but not durable yet.
+/// Statements that are applied and in the log, but not durable yet.
 struct Pending {
     position: Position,
-    statement: Statement,
+    work: Work,
+}
+
+/// What a position of the log stands for.
+enum Work {
+    One(Statement),
+    /// Those of a long transaction.
+    Many(Vec<Statement>, Option<Aside>),
+}
+
+impl Pending {
+    /// The statement, if it is one.
+    fn one(&self) -> Option<&Statement> {
+        match &self.work {
+            Work::One(statement) => Some(statement),
+            Work::Many(..) => None,
+        }
+    }
 }
 
 /// See the head of this file.
@@ -92,20 +112,31 @@ impl Ledger {
     /// Keeps a statement whose position is not durable until it is.
     #[inline]
     fn push(&self, position: Position, statement: Statement) {
-        let mut pending = self.pending.borrow_mut();
-        debug_assert!(pending.back().is_none_or(|last| last.position <= position), "positions only grow");
-        pending.push_back(Pending { position, statement });
+        self.push_work(position, Work::One(statement));
     }
 
-    /// The next statement whose position is durable.
+    /// The same of the statements of a long transaction.
+    pub(crate) fn push_many(&self, position: Position, statements: Vec<Statement>, aside: Option<Aside>) {
+        self.push_work(position, Work::Many(statements, aside));
+    }
+
     #[inline]
-    fn pop_durable(&self) -> Option<Statement> {
+    fn push_work(&self, position: Position, work: Work) {
         let mut pending = self.pending.borrow_mut();
-        if let Some(old) = pending.get(FORESEEN_DROPS).and_then(|later| later.statement.change.old.as_ref()) {
+        debug_assert!(pending.back().is_none_or(|last| last.position <= position), "positions only grow");
+        pending.push_back(Pending { position, work });
+    }
+
+    /// What comes next whose position is durable.
+    #[inline]
+    fn pop_durable(&self) -> Option<Work> {
+        let mut pending = self.pending.borrow_mut();
+        let later = pending.get(FORESEEN_DROPS).and_then(Pending::one);
+        if let Some(old) = later.and_then(|later| later.change.old.as_ref()) {
             old.foresee_drop();
         }
         let durable = self.durable.get();
-        pending.pop_front_if(|first| first.position <= durable).map(|first| first.statement)
+        pending.pop_front_if(|first| first.position <= durable).map(|first| first.work)
     }
 
     fn wake_waiters(&self) {
@@ -173,7 +204,8 @@ impl Database {
         }
         let durable = self.durable();
         let newest = pending.iter().rev().take_while(|pending| pending.position > durable).find(|pending| {
-            let Statement { space: other, change, .. } = &pending.statement;
+            // One of many is not looked for: any of them may be it.
+            let Some(Statement { space: other, change, .. }) = pending.one() else { return true };
             // Of a blind write not even the key is known here.
             let row = change.old.as_ref().or(change.new.as_ref());
             other.id == space.id
@@ -275,10 +307,32 @@ impl Database {
         }
     }
 
+    #[inline]
+    fn finish_work(&self, work: Work) {
+        match work {
+            Work::One(statement) => self.finish(statement),
+            Work::Many(statements, aside) => self.finish_many(statements, aside),
+        }
+    }
+
+    /// Statements of a transaction cannot be rolled back any more. What is left of them is freed in slices.
+    pub(crate) fn finish_many(&self, mut statements: Vec<Statement>, aside: Option<Aside>) {
+        let finished = statements.iter_mut().filter_map(|statement| statement.effect.take()?.finish);
+        finished.for_each(|finish| finish(self));
+        self.discard(Garbage::Statements(statements, aside));
+    }
+
+    /// Rolls a statement back that may have been put in a second state of its space, which is in place now.
+    pub(crate) fn undo_beside(&self, statement: Statement, aside: &Aside) {
+        let kept = Statement { space: Rc::clone(&statement.space), change: statement.change.clone(), effect: None };
+        self.undo(statement);
+        aside.settle(&kept);
+    }
+
     /// Nothing can be rolled back any more: the process is about to forget it all.
     pub(crate) fn finish_all(&self) {
         for pending in self.ledger.pending.take() {
-            self.finish(pending.statement);
+            self.finish_work(pending.work);
         }
     }
 
@@ -300,8 +354,8 @@ impl Database {
         }
         assert!(state.durable > ledger.durable.get(), "what is durable stays durable");
         ledger.durable.set(state.durable);
-        while let Some(statement) = ledger.pop_durable() {
-            self.finish(statement);
+        while let Some(work) = ledger.pop_durable() {
+            self.finish_work(work);
         }
         ledger.wake_waiters();
     }
@@ -316,10 +370,18 @@ impl Database {
         self.doom_all();
         loop {
             let last = ledger.pending.borrow_mut().pop_back();
-            match last {
-                Some(pending) if pending.position > durable => self.undo(pending.statement),
-                Some(pending) => self.finish(pending.statement),
-                None => break,
+            let Some(Pending { position, work }) = last else { break };
+            match work {
+                work if position <= durable => self.finish_work(work),
+                Work::One(statement) => self.undo(statement),
+                Work::Many(statements, aside) => {
+                    for statement in statements.into_iter().rev() {
+                        match &aside {
+                            Some(aside) => self.undo_beside(statement, aside),
+                            None => self.undo(statement),
+                        }
+                    }
+                }
             }
         }
         for space in self.catalog.spaces() {

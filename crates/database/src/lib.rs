@@ -35,6 +35,7 @@ mod eviction;
 mod expiry;
 mod fields;
 mod foreign_keys;
+mod forks;
 mod hooks;
 mod interval_set;
 mod isolation;

@@ -21,6 +21,7 @@ use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session::{Context, Session};
 use crate::statement::Operation;
+use crate::txn::Txn;
 use hashbrown::HashMap;
 use runtime::fiber::{self, FiberId, Wake};
 use std::cell::{Cell, RefCell};
@@ -573,12 +574,18 @@ impl Database {
             return;
         }
         let is_taken = context.txn.borrow().as_ref().is_some_and(|txn| {
-            let may_be = txn.was_suspended && !txn.is_aborted();
-            may_be && txn.statements().iter().any(|one| self.is_taken(&one.space, &one.change, txn.id()))
+            // One that was put in place in slices has been looked at there.
+            let may_be = txn.was_suspended && !txn.is_aborted() && txn.aside.is_none();
+            may_be && self.are_taken(txn)
         });
         if is_taken {
             self.abort_txn(context, ErrorCode::TransactionConflict);
         }
+    }
+
+    /// True if a row that a transaction has changed is locked by another one.
+    pub(crate) fn are_taken(&self, txn: &Txn) -> bool {
+        self.locks.are_any() && txn.statements().iter().any(|one| self.is_taken(&one.space, &one.change, txn.id()))
     }
 
     /// True if the row of a change is locked by somebody else than `own`.
@@ -620,6 +627,19 @@ impl Database {
 }
 
 impl Held {
+    /// How many rows they are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Gives up to `max` rows to whoever waits for them. Returns true while there are more.
+    pub(crate) fn free_some(&mut self, max: usize) -> bool {
+        for row in self.rows.split_off(self.rows.len().saturating_sub(max)) {
+            self.locks.release(&row);
+        }
+        !self.rows.is_empty()
+    }
+
     /// Gives one of the rows to whoever waits for it.
     pub(crate) fn let_go(&mut self, row: &RowKey) {
         if let Some(at) = self.rows.iter().position(|held| held == row) {

@@ -11,6 +11,7 @@
 use crate::blind_write::BlindWrite;
 use crate::catalog::Space;
 use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::Result;
 use crate::prepare::{Look, Prepared};
 use crate::session::Context;
@@ -131,6 +132,13 @@ impl Layer {
         rest
     }
 
+    fn free_some(&mut self, max: usize) -> bool {
+        for _ in 0..max.min(self.gone_keys.len()) {
+            self.gone_keys.pop_first();
+        }
+        self.puts.dismantle_some(max) || self.gone.dismantle_some(max) || !self.gone_keys.is_empty()
+    }
+
     fn undo(&mut self, change: &Change, undo: &LayerUndo) {
         self.version += 1;
         if let Some(key) = &undo.added_key {
@@ -185,6 +193,21 @@ impl Private {
         Ok(())
     }
 
+    /// Frees about `max` rows of it, when nothing of it is needed any more. Returns true while something is left.
+    pub(crate) fn free_some(&mut self, max: usize) -> bool {
+        if !self.undo.is_empty() {
+            self.undo.truncate(self.undo.len().saturating_sub(max));
+            return true;
+        }
+        let Some(mut layer) = self.layers.last_entry() else { return false };
+        // A scan may still look at it.
+        let has_more = Rc::get_mut(layer.get_mut()).is_some_and(|layer| layer.get_mut().free_some(max));
+        if !has_more {
+            layer.remove();
+        }
+        !self.layers.is_empty()
+    }
+
     /// Rolls the newest statement back.
     pub(crate) fn undo(&mut self, statement: &Statement) {
         if let Some(Some(undo)) = self.undo.pop() {
@@ -224,11 +247,17 @@ impl Database {
     pub fn bring_in_place(&self, context: &Context) -> Result<()> {
         self.enter(context)?;
         if let Some(txn) = context.txn.borrow_mut().as_mut()
-            && txn.private.take().is_some()
+            && let Some(private) = txn.private.take()
         {
             txn.apply_again();
+            self.dispose_of_private(Some(private));
         }
         Ok(())
+    }
+
+    /// Private writes that are in place, or are no more.
+    pub(crate) fn dispose_of_private(&self, private: Option<Box<Private>>) {
+        self.disposal.discard(private.map(Garbage::Private));
     }
 
     /// True if the open transaction keeps its writes to itself, or reads in a view.

@@ -2,6 +2,7 @@
 
 use crate::interval_set::IntervalSet;
 use crate::views::{View, Views};
+use hashbrown::HashSet;
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use tuple::{IndexId, SpaceId};
 const POINTS_MAX: usize = 10_000;
 
 /// A full key of a unique index, by its hash: two that share one are taken for the same, which dooms one transaction too many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Point(u64);
 
 impl Point {
@@ -138,6 +139,11 @@ impl Reads {
         self.fate.get()
     }
 
+    /// What has become of it so far.
+    pub(crate) fn fate(&self) -> Fate {
+        self.fate.get()
+    }
+
     /// Something that it has seen is changed by a commit.
     fn meet(self: &Rc<Self>) {
         if !self.is_suspended.get() || self.fate.get() != Fate::Alive || self.view.borrow().is_some() {
@@ -223,6 +229,16 @@ impl Readers {
     pub(crate) fn meet_key(&self, point: Point) {
         for (_, reads) in self.by_point.borrow().range((point, 0)..=(point, u64::MAX)) {
             reads.upgrade().iter().for_each(|reads| reads.meet());
+        }
+    }
+
+    /// Meets those that depend on one of many keys in a space.
+    pub(crate) fn meet_keys(&self, space_id: SpaceId, points: &HashSet<Point>) {
+        for (_, reads) in self.by_space.borrow().range((space_id, 0)..=(space_id, u64::MAX)) {
+            let Some(reads) = reads.upgrade() else { continue };
+            if reads.points.borrow().iter().any(|point| points.contains(point)) {
+                reads.meet();
+            }
         }
     }
 

@@ -141,6 +141,7 @@ impl SchemaChanges {
     fn exchange(&mut self) {
         for (space, other) in &mut self.exchanged {
             if let Some(rows) = space.rows.memory() {
+                rows.borrow_mut().lose_fork();
                 std::mem::swap(&mut *rows.borrow_mut(), other);
             }
         }
@@ -251,6 +252,7 @@ impl Database {
         schema.exchange();
         for space in copied {
             let Some(rows) = space.rows.memory() else { continue };
+            rows.borrow_mut().lose_fork();
             let mut copy = rows.borrow().copied();
             let hidden: &Vec<usize> = &hidden;
             let changes = hidden.iter().rev().filter_map(|at| txn.statements().get(*at));

@@ -36,7 +36,9 @@ pub struct Statistics {
     pub conflicts: Cell<u64>,
     /// Transactions that have touched spaces on disk and were committed.
     pub disk_commits: Cell<u64>,
-    /// Those that were rolled back.
+    /// Transactions of many rows that were put in place a slice at a time.
+    pub sliced_commits: Cell<u64>,
+    /// Transactions that have touched spaces on disk and were rolled back.
     pub disk_rollbacks: Cell<u64>,
     /// Of each protocol that somebody has connected by.
     doors: RefCell<BTreeMap<&'static str, Rc<DoorStatistics>>>,
@@ -113,6 +115,7 @@ impl Statistics {
             &self.conflicts,
             &self.disk_commits,
             &self.disk_rollbacks,
+            &self.sliced_commits,
         ];
         counters.iter().for_each(|counter| counter.set(0));
         for door in self.doors.borrow().values() {

@@ -8,7 +8,9 @@
 
 use crate::catalog::Space;
 use crate::database::Database;
+use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
+use crate::forks::Aside;
 use crate::isolation::Seen;
 use crate::locks::{Held, RowKey};
 use crate::notes::Notes;
@@ -212,6 +214,8 @@ pub struct Txn {
     pub(crate) was_suspended: bool,
     /// What it has written, if it keeps that to itself.
     pub(crate) private: Option<Box<Private>>,
+    /// Its rows were put in second states of spaces, which are in place now.
+    pub(crate) aside: Option<Aside>,
     /// The rows that it has locked; free when it ends.
     locks: Option<Held>,
     /// The state that it reads, if that is not the present one.
@@ -270,10 +274,25 @@ impl Txn {
             self.system_statements -= popped.map_or(0, |statement| usize::from(statement.space.is_system()));
             self.remembered = self.remembered.min(self.statements.len());
         }
-        for Statement { space, change, .. } in &mut self.statements {
+        self.apply_again_but(|_| false);
+    }
+
+    /// The same without those to some spaces.
+    pub(crate) fn apply_again_but(&mut self, is_there: impl Fn(&Rc<Space>) -> bool) {
+        for Statement { space, change, .. } in
+            self.statements.iter_mut().filter(|statement| !is_there(&statement.space))
+        {
             debug_assert!(space.rows.has_rolled_back(change), "nobody has touched what is applied again");
             space.rows.redo(change);
         }
+    }
+
+    /// Takes its statements and their rows for the log: it has done nothing.
+    pub(crate) fn take_all_statements(&mut self) -> Vec<Statement> {
+        self.remembered = 0;
+        self.rows.clear();
+        self.bodies.clear();
+        std::mem::take(&mut self.statements)
     }
 
     pub(crate) fn statements_mut(&mut self) -> &mut [Statement] {
@@ -359,6 +378,9 @@ impl Txn {
 
     fn undo_to(&mut self, database: &Database, statement_count: usize, row_count: usize) {
         assert!(statement_count <= self.statements.len() && row_count <= self.rows.len(), "a mark lies in the past");
+        if statement_count == 0 && self.private.is_some() && database.are_many(self.statements.len()) {
+            self.undo_private(database);
+        }
         self.remembered = self.remembered.min(statement_count);
         if let Some(deferred) = &mut self.deferred {
             deferred.undo_to(statement_count);
@@ -371,7 +393,10 @@ impl Txn {
             match &mut self.private {
                 Some(private) => private.undo(&statement),
                 None if self.is_suspended => database.give_up(statement),
-                None => database.undo(statement),
+                None => match &self.aside {
+                    Some(aside) => database.undo_beside(statement, aside),
+                    None => database.undo(statement),
+                },
             }
         }
         if self.statements.is_empty() {
@@ -387,6 +412,16 @@ impl Txn {
         self.rows.truncate(row_count);
         let end = self.rows.last().map_or(0, |row| row.end);
         self.bodies.truncate(end);
+    }
+}
+
+impl Txn {
+    /// Rolls back what a transaction of many statements has kept to itself, all of it: nobody else has seen it, so that it is freed in slices.
+    #[cold]
+    fn undo_private(&mut self, database: &Database) {
+        debug_assert!(!self.has_changed_schema(), "whoever has changed the schema keeps nothing to himself");
+        database.dispose_of_private(self.private.take());
+        database.discard(Garbage::Statements(std::mem::take(&mut self.statements), None));
     }
 }
 
@@ -482,6 +517,7 @@ impl Database {
     }
 
     fn commit_open(&self, context: &Context) -> Result<()> {
+        self.bring_in_slices(context);
         // A conflict has aborted the transaction: that is what the commit is refused with.
         let _ = self.bring_in_place(context);
         if context.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements > 0 && txn.aborted.is_none()) {
@@ -523,7 +559,7 @@ impl Database {
         };
         self.disposal.discard(txn.schema.take_copies());
         // Whoever gets them sees what was written, and its answer waits for the log.
-        txn.locks = None;
+        self.free_locks(&mut txn);
         if txn.touches_disk {
             increment(&self.statistics.disk_commits);
         }
@@ -543,9 +579,7 @@ impl Database {
         assert!(!txn.is_suspended && txn.aborted.is_none(), "what is logged is applied");
         if txn.rows.is_empty() {
             self.tell_readers(&mut txn.statements);
-            for statement in txn.statements.drain(..) {
-                self.finish(statement);
-            }
+            self.finish_many(std::mem::take(&mut txn.statements), txn.aside.take());
             return Ok(Position::default());
         }
         let position = self.ledger.with_journal(|journal| {
@@ -561,8 +595,8 @@ impl Database {
         })?;
         debug_assert!(position > self.durable(), "what is appended becomes durable later");
         let row_count = txn.rows.len();
-        self.tell_readers(&mut txn.statements);
-        for mut statement in txn.statements.drain(..) {
+        self.tell_readers_of_all(&mut txn.statements, txn.aside.as_ref());
+        for statement in &mut txn.statements {
             if let Some(effect) = &mut statement.effect
                 && let Some(placed) = effect.placed.take()
             {
@@ -570,11 +604,27 @@ impl Database {
             }
             self.ledger.note_write(&statement.space, position);
             if self.has_row_watcher.get() {
-                self.tell_row_watcher(context, &statement, position);
+                self.tell_row_watcher(context, statement, position);
             }
-            self.push_pending(position, statement);
+        }
+        let statements = std::mem::take(&mut txn.statements);
+        match self.are_many(statements.len()) {
+            true => self.ledger.push_many(position, statements, txn.aside.take()),
+            false => statements.into_iter().for_each(|statement| self.push_pending(position, statement)),
         }
         Ok(position)
+    }
+
+    /// True if so many rows are handled in slices.
+    pub(crate) fn are_many(&self, rows: usize) -> bool {
+        rows > self.slice_rows()
+    }
+
+    /// What a transaction has locked is free: many rows one after the other.
+    fn free_locks(&self, txn: &mut Txn) {
+        if let Some(held) = txn.locks.take().filter(|held| self.are_many(held.len())) {
+            self.disposal.discard_first(Garbage::Locks(held));
+        }
     }
 
     /// Rolls the open transaction back. Errors: `RollbackInSubStmt` inside a trigger.
@@ -595,6 +645,7 @@ impl Database {
                 increment(&self.statistics.disk_rollbacks);
             }
             txn.undo_to(self, 0, 0);
+            self.free_locks(&mut txn);
             self.run_callbacks(context, std::mem::take(&mut txn.on_rollback), &rows);
         }
     }
@@ -618,8 +669,8 @@ impl Database {
                 txn.is_suspended = false;
                 txn.reads = None;
                 txn.notes = Notes::default();
-                txn.private = None;
-                txn.locks = None;
+                self.dispose_of_private(txn.private.take());
+                self.free_locks(&mut txn);
                 txn.view = None;
                 txn.aborted = Some(code);
                 // Whatever is tried next is told.
@@ -716,7 +767,7 @@ impl Database {
         let txn = context.txn.borrow();
         txn.as_ref().is_some_and(|txn| {
             let looks_again = || txn.has_waited && txn.statements.iter().any(|one| one.space.has_constraints());
-            !txn.on_commit.is_empty() || !txn.on_rollback.is_empty() || looks_again()
+            !txn.on_commit.is_empty() || !txn.on_rollback.is_empty() || looks_again() || self.commits_in_slices(txn)
         })
     }
 

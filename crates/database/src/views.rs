@@ -20,6 +20,7 @@
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::forks::Aside;
 use crate::private::Layer;
 use crate::reads::Reads;
 use crate::session::Context;
@@ -244,16 +245,24 @@ impl Database {
     /// no chance any more. Called before anybody else has a turn.
     #[inline]
     pub(crate) fn tell_readers(&self, statements: &mut [Statement]) {
+        self.tell_readers_of_all(statements, None);
+    }
+
+    /// The same of a transaction whose rows may have been put in second states of their spaces.
+    #[inline]
+    pub(crate) fn tell_readers_of_all(&self, statements: &mut [Statement], aside: Option<&Aside>) {
         if self.suspended() > 0 {
-            self.tell_readers_of(statements);
+            self.tell_readers_of(statements, aside);
         }
     }
 
     #[cold]
-    fn tell_readers_of(&self, statements: &mut [Statement]) {
-        for statement in statements.iter() {
-            self.doom_readers(&statement.space, &statement.change);
+    fn tell_readers_of(&self, statements: &mut [Statement], aside: Option<&Aside>) {
+        match aside {
+            Some(aside) => self.doom_readers_of_many(statements, aside),
+            None => statements.iter().for_each(|statement| self.doom_readers(&statement.space, &statement.change)),
         }
+        self.follow_in_forks(statements);
         let readers = &self.isolation.readers;
         let hit = readers.take_hit();
         let views = &readers.views;

@@ -16,4 +16,4 @@ mod nodes;
 mod tree;
 
 pub use hash::{Hash, HashCursor, HashView};
-pub use tree::{Cursor, Entry, NODE_BYTES, PREFETCH_MAX, Place, Slot, Tree, TreeView, prefetch_bytes};
+pub use tree::{Cursor, Entry, Kept, NODE_BYTES, PREFETCH_MAX, Place, Slot, Tree, TreeView, prefetch_bytes};

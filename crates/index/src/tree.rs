@@ -14,6 +14,8 @@
 //! list until no view can reach it. Refused: reference counts in nodes (an atomic per child whenever a node is copied, and
 //! a cache miss on nodes that are merely passed by).
 //!
+//! Forks (`fork.rs`). A tree may have two states for a while, both of which change: one that is in place, and one that will take its place or never.
+//!
 //! Invariant: the entry kept in an inner node for a child equals the smallest entry below it, including its item, so
 //! an item may be freed as soon as it is removed from the tree.
 //!
@@ -24,7 +26,11 @@
     reason = "nodes are shared between the writer and read views; ownership is by epoch, not by type"
 )]
 
+mod fork;
+
 use crate::nodes::Nodes;
+pub use fork::Kept;
+use fork::{Abandoned, Fork, State};
 use std::cmp::Ordering;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -133,6 +139,8 @@ struct Garbage {
     /// Epoch in which the node left the tree: views opened before it may still read it.
     retired: u64,
     node: *mut u8,
+    /// Which state of a forked tree it has left: the other one may still have it.
+    state: State,
 }
 
 /// The ordered index. See the head of this file.
@@ -145,8 +153,12 @@ pub struct Tree {
     epoch: u64,
     /// Changes with every modification that moves entries; a [`Cursor`] is good while it stays.
     version: u64,
+    /// Epochs of views that are open, and of forks.
     views: Vec<u64>,
     garbage: Vec<Garbage>,
+    fork: Option<Fork>,
+    /// States that were given up, whose nodes are not freed yet.
+    abandoned: Vec<Abandoned>,
     /// The last leaf, if the last entry was the one put in last and nothing has moved since: `tail_version` is `version` then.
     tail: *mut Leaf,
     tail_version: u64,
@@ -414,6 +426,8 @@ impl Tree {
             version: 0,
             views: Vec::new(),
             garbage: Vec::new(),
+            fork: None,
+            abandoned: Vec::new(),
             tail: ptr::null_mut(),
             tail_version: u64::MAX,
         }
@@ -701,6 +715,7 @@ impl Tree {
     /// Removes up to about `max` entries from the end of the tree and hands their items over. For dropping a large
     /// tree in slices. Returns true while something is left.
     pub fn drain_some(&mut self, max: usize, mut take: impl FnMut(u64)) -> bool {
+        self.forget_forks();
         let mut taken = 0;
         while taken < max && !self.root.node.is_null() {
             self.version += 1;
@@ -725,6 +740,7 @@ impl Tree {
     /// Forgets all entries and gives a slice of the memory back to the system. Returns true while something is left. For dropping in slices a
     /// tree that no view is open of.
     pub fn release_some(&mut self) -> bool {
+        self.forget_forks();
         assert!(
             self.views.is_empty() || std::thread::panicking(),
             "read views are closed before their tree is released"
@@ -776,7 +792,7 @@ impl Tree {
 
     /// True while a view is open.
     pub fn has_views(&self) -> bool {
-        !self.views.is_empty()
+        self.views.len() > self.own_views()
     }
 
     /// Gives a view back. Nodes that only it held are freed by [`Tree::collect`].
@@ -787,8 +803,8 @@ impl Tree {
 
     /// Frees up to `max` nodes that no view can reach. Returns true while more can be freed.
     pub fn collect(&mut self, max: usize) -> bool {
+        let mut freed = self.free_abandoned(max);
         let oldest = self.views.iter().copied().min().unwrap_or(u64::MAX);
-        let mut freed = 0;
         let mut at = 0;
         while at < self.garbage.len() && freed < max {
             if self.garbage[at].retired > oldest {
@@ -829,13 +845,19 @@ impl Tree {
         // SAFETY: both kinds of node start with their epoch.
         let epoch = unsafe { *node.cast::<u64>() };
         if self.is_shared(epoch) {
-            self.garbage.push(Garbage { retired: self.epoch, node });
+            self.throw_away(node);
         } else {
             self.free(node);
         }
     }
 
-    /// True if an open view can reach a node of this epoch.
+    /// A node that a view may read leaves the tree, or one of its states.
+    fn throw_away(&mut self, node: *mut u8) {
+        let state = self.state_in_place();
+        self.garbage.push(Garbage { retired: self.epoch, node, state });
+    }
+
+    /// True if an open view, or both states of a fork, can reach a node of this epoch.
     fn is_shared(&self, epoch: u64) -> bool {
         epoch < self.epoch && self.views.iter().any(|&view| view >= epoch)
     }
@@ -873,7 +895,7 @@ impl Tree {
                 cursor.path[level].0 = copy;
                 copy.cast()
             };
-            self.garbage.push(Garbage { retired: self.epoch, node });
+            self.throw_away(node);
             if level == 0 {
                 self.root.node = copy;
             } else {
@@ -1020,6 +1042,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
+        self.forget_forks();
         assert!(
             self.views.is_empty() || std::thread::panicking(),
             "read views are closed before their tree is dropped"

@@ -20,7 +20,9 @@ pub use engine::{
     BuildError, Change, IndexDef, IndexKind, IteratorKind, Key, Mode, NotAnArray, ScanRequest, StorageError, Write,
 };
 pub use entries::{Entries, EntrySource, KeySource};
+/// Which state of a forked space stays.
+pub use index::Kept;
 /// Look-ups that one hint may announce.
 pub use index::PREFETCH_MAX;
-pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView, Prefetch};
+pub use memory::{DetachedIndex, MemoryIterator, MemorySpace, MemoryView, Prefetch, give_up_new, give_up_old};
 pub use rows::{Refusal, Rows, ordered_key};

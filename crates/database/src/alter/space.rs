@@ -604,6 +604,7 @@ pub(super) fn on_truncate(
             let mut other = taken.borrow_mut();
             match (turn, space.rows.memory()) {
                 (Turn::Back | Turn::Forth, Some(rows)) => {
+                    rows.borrow_mut().lose_fork();
                     *other = other.take().map(|there| std::mem::replace(&mut *rows.borrow_mut(), there));
                 }
                 (Turn::GiveUp, _) => other.take().into_iter().for_each(|rows| database.discard(Garbage::Space(rows))),

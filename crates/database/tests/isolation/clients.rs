@@ -17,10 +17,23 @@ pub(crate) const CONFLICT: u32 = ErrorCode::TransactionConflict as u32;
 thread_local! {
     /// Statements that a transaction may have which waits and is rolled back; what has more keeps them to itself.
     static IN_PLACE_MAX: Cell<usize> = const { Cell::new(16) };
+    /// Rows of one slice: what a transaction of more leaves behind is freed in slices.
+    static SLICE_ROWS: Cell<usize> = const { Cell::new(2000) };
 }
 
-pub(crate) fn choose_in_place_max(seed: u64) {
+pub(crate) fn choose_slice_rows(rows: usize) {
+    SLICE_ROWS.set(rows);
+}
+
+/// Whoever waits keeps its writes to itself, and commits in slices.
+pub(crate) fn choose_slices(seed: u64) {
+    IN_PLACE_MAX.set(0);
+    SLICE_ROWS.set(1 + seed as usize % 3);
+}
+
+pub(crate) fn choose_limits(seed: u64) {
     IN_PLACE_MAX.set([16, 0, 2][seed as usize % 3]);
+    SLICE_ROWS.set([2000, 1, 3, 2000][seed as usize % 4]);
 }
 
 /// Rows in memory and on disk; transactions that are rolled back while they wait, and such that keep their writes to themselves.
@@ -46,6 +59,7 @@ pub(crate) fn open_on(files: Arc<dyn FileSystem>, clock: Arc<dyn Clock>, vinyl_c
         memtx_memory: 64 << 20,
         wal_writes_in_flight: 0,
         checkpoint_interval: 0,
+        slice_rows: SLICE_ROWS.get(),
         ..Config::default()
     };
     let environment =

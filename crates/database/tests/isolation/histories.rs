@@ -165,7 +165,7 @@ impl Pins {
 /// committed what they had read in a view.
 pub(crate) fn run_seed(seed: u64, engine: &str) -> (usize, usize, usize) {
     let chooser = Chooser(SeededRandomness::new(seed));
-    choose_in_place_max(seed);
+    choose_limits(seed);
     let database = open(&SimulatedFiles::default());
     create_spaces_in(&database, engine);
     let keys = if seed.is_multiple_of(2) { 6 } else { 24 };
@@ -326,21 +326,28 @@ pub(crate) fn work(database: &Rc<Database>, seed: u64, history: &RefCell<History
 
 /// A database whose rows lie on the disk of a simulated machine, and next to nothing of them in memory.
 pub(crate) fn open_on_slow_disk(simulation: &Rc<Simulation>) -> Rc<Database> {
+    open_on_machine(simulation, "vinyl")
+}
+
+fn open_on_machine(simulation: &Rc<Simulation>, engine: &str) -> Rc<Database> {
     let files = PacedFiles { files: Arc::new(SimulatedFiles::default()), is_off: Arc::new(|| false) };
     let clock = simulation.clock(Arc::default());
     let database = open_on(Arc::new(files), Arc::clone(&clock), 0);
-    create_spaces_in(&database, "vinyl");
+    create_spaces_in(&database, engine);
     prepare_fibers(&database);
     fiber::set_clock(Rc::new(move || clock.monotonic_ns()));
     database
 }
 
 /// Rows lie on a disk that takes as long as the seed says, and next to nothing of it in memory.
-pub(crate) fn run_waiting_seed(seed: u64) -> (usize, u64) {
+pub(crate) fn run_waiting_seed(seed: u64, engine: &str) -> (usize, u64, u64) {
     let simulation = Simulation::new(seed, MachineConfig::default());
-    choose_in_place_max(seed);
+    choose_limits(seed);
+    if engine == "memtx" {
+        choose_slices(seed);
+    }
     simulation.enter(|| {
-        let database = open_on_slow_disk(&simulation);
+        let database = open_on_machine(&simulation, engine);
         let history = Rc::new(RefCell::new(History::default()));
         let pins = Rc::new(RefCell::new(Pins(Vec::new())));
         let left = Rc::new(Cell::new(4));
@@ -376,9 +383,10 @@ pub(crate) fn run_waiting_seed(seed: u64) -> (usize, u64) {
             simulation.sleep(10_000);
         }
         let history = history.borrow();
-        assert_eq!(found.take().unwrap(), contents(&replay(&history, "vinyl")), "seed {seed}");
+        assert_eq!(found.take().unwrap(), contents(&replay(&history, engine)), "seed {seed}");
         assert!(waited > 0, "nobody was suspended");
-        (history.committed.len(), database.statistics.conflicts.get())
+        let statistics = &database.statistics;
+        (history.committed.len(), statistics.conflicts.get(), statistics.sliced_commits.get())
     })
 }
 
@@ -386,9 +394,24 @@ pub(crate) fn run_waiting_seed(seed: u64) -> (usize, u64) {
 fn so_are_those_whose_reads_wait_for_the_disk() {
     let (mut committed, mut conflicts) = (0, 0);
     for seed in 0..60 {
-        let (more, other) = run_waiting_seed(seed);
+        let (more, other, _) = run_waiting_seed(seed, "vinyl");
         committed += more;
         conflicts += other as usize;
     }
     assert!(committed > conflicts && conflicts > 100, "{committed} committed, {conflicts} conflicts");
+}
+
+/// Transactions are put in place in slices of a row or a few, and others have a turn between them.
+#[test]
+fn so_are_those_that_commit_in_slices() {
+    let (mut committed, mut conflicts, mut sliced) = (0, 0, 0);
+    for seed in 0..240 {
+        let (more, other, slow) = run_waiting_seed(seed, "memtx");
+        committed += more;
+        conflicts += other as usize;
+        sliced += slow;
+    }
+    choose_slice_rows(2000);
+    assert!(committed > conflicts && conflicts > 100, "{committed} committed, {conflicts} conflicts");
+    assert!(sliced > 100, "{sliced} in slices");
 }

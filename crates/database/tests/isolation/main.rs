@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 mod clients;
 mod histories;
+mod long;
 mod schemas;
 mod views;
 

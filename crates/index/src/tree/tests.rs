@@ -77,6 +77,9 @@ enum Step {
     CloseView(usize),
     Collect,
     Drain(usize),
+    Fork,
+    ShowBase(bool),
+    EndFork(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -88,7 +91,20 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..4usize).prop_map(Step::CloseView),
         1 => Just(Step::Collect),
         1 => (1..100usize).prop_map(Step::Drain),
+        1 => Just(Step::Fork),
+        3 => any::<bool>().prop_map(Step::ShowBase),
+        1 => any::<bool>().prop_map(Step::EndFork),
     ]
+}
+
+/// Number of nodes that can be reached.
+fn count_nodes(node: *mut u8, height: usize) -> usize {
+    if node.is_null() || height == 0 {
+        return usize::from(!node.is_null());
+    }
+    // SAFETY: an inner node of a live tree.
+    let inner = unsafe { &*node.cast::<Inner>() };
+    1 + inner.children[..inner.len].iter().map(|child| count_nodes(*child, height - 1)).sum::<usize>()
 }
 
 proptest! {
@@ -98,8 +114,34 @@ proptest! {
         let mut tree = Tree::new();
         let mut model = BTreeSet::new();
         let mut views: Vec<(TreeView, BTreeSet<u64>)> = Vec::new();
+        // The state that is not in place, and whether the base is.
+        let mut other: Option<(BTreeSet<u64>, bool)> = None;
         for step in steps {
             match step {
+                // It takes a tree apart that nobody looks at, and leaves nodes of other states to the end of the tree.
+                Step::Drain(_) if tree.own_views() > 0 => {}
+                // Only what is in place is looked at by others.
+                Step::OpenView if other.as_ref().is_some_and(|(_, is_base)| !is_base) => {}
+                Step::Fork if other.is_none() => {
+                    tree.fork();
+                    other = Some((model.clone(), true));
+                }
+                Step::Fork => {}
+                Step::ShowBase(shown) => {
+                    tree.show_base(shown);
+                    if let Some((other, is_base)) = other.as_mut().filter(|(_, is_base)| *is_base != shown) {
+                        *is_base = shown;
+                        std::mem::swap(&mut model, other);
+                    }
+                }
+                Step::EndFork(keeps_base) => {
+                    tree.end_fork(if keeps_base { Kept::Base } else { Kept::Changed });
+                    if let Some((other, is_base)) = other.take()
+                        && is_base != keeps_base
+                    {
+                        model = other;
+                    }
+                }
                 Step::Insert(key) => prop_assert_eq!(insert(&mut tree, key), model.insert(key)),
                 Step::Ascend(from, count) => {
                     for key in from..from + count {
@@ -140,6 +182,42 @@ proptest! {
             prop_assert_eq!(view.len(), then.len());
             tree.close_view(view);
         }
+        if let Some((hidden, is_base)) = other {
+            tree.show_base(!is_base);
+            prop_assert_eq!(ascending(tree.first()), hidden.iter().copied().collect::<Vec<_>>());
+            tree.end_fork(if is_base { Kept::Changed } else { Kept::Base });
+            prop_assert_eq!(ascending(tree.first()), hidden.iter().copied().collect::<Vec<_>>());
+        }
+        prop_assert!(!tree.has_views());
+        while tree.collect(10) {}
+        prop_assert_eq!(tree.bytes() / NODE_BYTES, count_nodes(tree.root.node, tree.root.height));
+    }
+}
+
+/// Both states change in turns; each shows what was done to it.
+#[test]
+fn a_tree_that_is_forked_is_two_until_one_of_them_stays() {
+    for kept in [Kept::Base, Kept::Changed] {
+        let mut tree = Tree::new();
+        (0..20_000).for_each(|key| assert!(insert(&mut tree, key)));
+        tree.fork();
+        for key in (0..20_000).step_by(2) {
+            tree.show_base(false);
+            assert!(remove(&mut tree, key));
+            tree.show_base(true);
+            assert_eq!(tree.get(hint(key), |item| item.cmp(&key)), Some(key));
+            assert!(insert(&mut tree, key + 100_000));
+        }
+        assert_eq!(tree.len(), 30_000);
+        tree.end_fork(kept);
+        assert_eq!(tree.len(), if kept == Kept::Base { 30_000 } else { 10_000 });
+        insert(&mut tree, 50_000);
+        let mut slices = 0;
+        while tree.collect(10) {
+            slices += 1;
+        }
+        assert!(slices > 5, "nodes are freed in slices");
+        assert_eq!(tree.bytes() / NODE_BYTES, count_nodes(tree.root.node, tree.root.height));
     }
 }
 

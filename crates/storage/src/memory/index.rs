@@ -9,7 +9,7 @@ use super::prefetch::{COMPARED_ROW_BYTES, PREFETCHED_ROW_BYTES, Recent};
 use super::view::MemoryView;
 use crate::engine::{IndexDef, IndexKind, IteratorKind, Mode};
 use crate::entries::{KeySource, address_in};
-use index::{Cursor, Entry, Hash, HashCursor, PREFETCH_MAX, Slot, Tree};
+use index::{Cursor, Entry, Hash, HashCursor, Kept, PREFETCH_MAX, Slot, Tree};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -758,6 +758,32 @@ impl MemoryIndex {
         match &mut self.structure {
             Structure::Tree(tree) => tree.collect(max),
             Structure::Hash(_) => false,
+        }
+    }
+
+    /// True if it can have two states: only trees can, and an entry that is no row is freed when it leaves.
+    pub(super) fn can_fork(&self) -> bool {
+        matches!(&self.structure, Structure::Tree(tree) if !tree.is_forked()) && self.made.is_none()
+    }
+
+    /// From now on it has two states, see `fork.rs`.
+    pub(super) fn fork(&mut self) {
+        if let Structure::Tree(tree) = &mut self.structure {
+            tree.fork();
+        }
+    }
+
+    /// Says which state is in place.
+    pub(super) fn show_base(&mut self, is_base: bool) {
+        if let Structure::Tree(tree) = &mut self.structure {
+            tree.show_base(is_base);
+        }
+    }
+
+    /// One of the states stays.
+    pub(super) fn end_fork(&mut self, kept: Kept) {
+        if let Structure::Tree(tree) = &mut self.structure {
+            tree.end_fork(kept);
         }
     }
 

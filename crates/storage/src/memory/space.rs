@@ -1,6 +1,7 @@
 //! A space in memory: its indexes, the writes that keep them alike, and whether a unique index refuses one.
 
 use super::build::Build;
+use super::fork::SpaceFork;
 use super::index::{MemoryIndex, item_of, row_of, tuple_of};
 use super::view::MemoryView;
 use crate::engine::{BuildError, Change, IndexDef, IteratorKind, Mode, StorageError};
@@ -17,11 +18,13 @@ pub struct MemorySpace {
     pub(super) deferred: Vec<MemoryIndex>,
     /// New indexes that are being filled.
     build: Option<Box<Build>>,
-    row_bytes: usize,
+    pub(super) row_bytes: usize,
     /// The index that lacked a row which was to go.
     damaged: Option<IndexId>,
     /// Index bytes that the arena was charged for.
     charged: usize,
+    /// It has two states.
+    pub(super) fork: Option<SpaceFork>,
 }
 
 /// What requests are about to look for in a space. Of each list at most `PREFETCH_MAX` are taken.
@@ -48,6 +51,7 @@ impl MemorySpace {
             row_bytes: 0,
             damaged: None,
             charged: 0,
+            fork: None,
         }
     }
 
@@ -379,6 +383,7 @@ impl MemorySpace {
     pub fn create_index(&mut self, def: IndexDef) {
         assert!(self.is_empty(), "an index over rows is built");
         assert!(self.deferred.is_empty(), "a new index would come before those that are set aside");
+        self.lose_fork();
         self.exchange_index(MemoryIndex::new(def));
     }
 
@@ -386,6 +391,7 @@ impl MemorySpace {
     /// Without definitions the rows are only checked. Returns what tells this filling from others.
     pub fn begin_build(&mut self, format: Rc<Format>, defs: Vec<IndexDef>) -> u64 {
         assert!(self.build.is_none(), "one change of indexes at a time");
+        self.lose_fork();
         let build = self.build.insert(Box::new(Build::new(format, defs)));
         build.id
     }
@@ -425,6 +431,7 @@ impl MemorySpace {
     /// Puts indexes with the same rows in the places of those of the same numbers, which are returned. Their rows may be others if nobody looks at
     /// the space before these indexes are gone again.
     pub fn exchange_indexes(&mut self, indexes: Vec<DetachedIndex>) -> Vec<DetachedIndex> {
+        self.lose_fork();
         let replaced = indexes.into_iter().filter_map(|detached| self.exchange_index(detached.index)).collect();
         self.charge();
         replaced
@@ -457,6 +464,7 @@ impl MemorySpace {
     pub fn drop_index(&mut self, index_id: IndexId) -> Option<DetachedIndex> {
         let at = self.indexes.iter().position(|index| index.def.id == index_id)?;
         assert!(at != 0 || self.indexes.len() == 1 && self.is_empty(), "rows need their primary index");
+        self.lose_fork();
         let index = self.indexes.remove(at);
         self.charge();
         Some(DetachedIndex { index })
@@ -475,6 +483,7 @@ impl MemorySpace {
     /// Moves all rows and indexes out and leaves an empty space with the same index definitions. For truncate: the
     /// result is restored on rollback or dismantled in slices.
     pub fn take_all(&mut self) -> MemorySpace {
+        self.lose_fork();
         let empty = self.empty_like_this();
         std::mem::replace(self, empty)
     }
@@ -491,6 +500,7 @@ impl MemorySpace {
     /// Frees up to about `max` rows of a space that is out of use. Returns true while something is left.
     pub fn dismantle_some(&mut self, max: usize) -> bool {
         self.build = None;
+        self.lose_fork();
         // Secondary indexes hold no references: only their memory is freed.
         let take = if self.indexes.len() > 1 { None } else { Some(drop_item as fn(u64)) };
         let Some(last) = self.indexes.last_mut() else { return false };
@@ -516,9 +526,11 @@ impl MemorySpace {
         }
     }
 
-    /// Frees a slice of the index nodes that only closed views held. Returns true while there may be more.
+    /// Frees a slice of the index nodes that only closed views held, or a state that is no more. Returns true while there may be more.
     pub fn collect(&mut self, max: usize) -> bool {
-        self.indexes.first_mut().is_some_and(|index| index.collect(max))
+        let has_more = self.indexes.iter_mut().any(|index| index.collect(max));
+        self.charge();
+        has_more
     }
 }
 
@@ -563,7 +575,7 @@ fn drop_index_reference(tuple: &Tuple) {
 }
 
 #[expect(unsafe_code, reason = "the reference that an index held is given up")]
-fn drop_item(item: u64) {
+pub(super) fn drop_item(item: u64) {
     // SAFETY: called once for each item that leaves the primary index, which held one reference to it.
     drop(unsafe { Tuple::from_raw(item) });
 }
