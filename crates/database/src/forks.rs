@@ -33,7 +33,7 @@ use hashbrown::HashSet;
 use runtime::fiber;
 use std::cell::RefCell;
 use std::rc::Rc;
-use storage::{Kept, give_up_new, give_up_old};
+use storage::{Change, Kept, give_up_new, give_up_old};
 
 /// Rows between two looks at the clock.
 const STEP_ROWS: usize = 64;
@@ -115,6 +115,15 @@ impl Database {
                 }
             }
         }
+    }
+
+    /// Takes a change back that second states may have followed already: they are given up.
+    #[cold]
+    pub(crate) fn take_back_told(&self, space: &Space, change: &Change) {
+        if let Some(rows) = space.rows.memory() {
+            rows.borrow_mut().lose_fork();
+        }
+        space.rows.undo(change);
     }
 
     /// As [`Database::doom_readers`] for each of many statements, of whose keys there is a set.

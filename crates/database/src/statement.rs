@@ -325,7 +325,7 @@ impl Database {
         let change = &statement.change;
         let position = self
             .append_alone(context, space, kind, |out| encode_write(out, space, change, blind.as_deref()))
-            .inspect_err(|_| space.rows.undo(change))?;
+            .inspect_err(|_| self.take_back_told(space, change))?;
         if space.rows.may_wait() {
             increment(&self.statistics.disk_commits);
         }
