@@ -7,7 +7,7 @@ mod declared;
 mod drop;
 mod identity;
 mod indexes;
-mod likes;
+pub(crate) mod likes;
 mod needed;
 mod sequences;
 mod tables;

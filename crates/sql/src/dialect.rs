@@ -736,8 +736,9 @@ impl Dialect {
 
     /// Errors: `UndefinedSchema` for a schema that is not there.
     pub(crate) fn check_schema(self, schema: &str) -> Result<()> {
-        let is_known =
-            matches!(schema, "public" | "pg_catalog" | "information_schema") || schema.starts_with("pg_temp");
+        let is_known = matches!(schema, "public" | "pg_catalog" | "information_schema")
+            || schema.starts_with("pg_temp")
+            || schema.starts_with(crate::ddl::likes::MARK);
         match is_known || self != Dialect::Postgres {
             true => Ok(()),
             false => Err(Error::new(Condition::UndefinedSchema, format!("schema \"{schema}\" does not exist"))),

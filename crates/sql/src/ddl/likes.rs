@@ -1,6 +1,6 @@
 //! CREATE TABLE (LIKE other INCLUDING ...) of PostgreSQL's dialect.
 //!
-//! The parser knows no options but DEFAULTS. They are put before the name as if they were its schema, which nobody looks at.
+//! The parser knows no options but DEFAULTS. They are put before the name as if they were its schema.
 
 use super::{Ddl, NewColumn, NewIndex};
 use crate::dialect::Dialect;
@@ -10,7 +10,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tuple::SpaceId;
 
 /// What the part of a name begins with that says what is taken over.
-const MARK: &str = "including:";
+pub(crate) const MARK: &str = "including:";
 /// What can be.
 const OPTIONS: [&str; 9] =
     ["comments", "compression", "constraints", "defaults", "generated", "identity", "indexes", "statistics", "storage"];
