@@ -22,14 +22,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import xml.etree.ElementTree
 
 import doors
 from run import CannotInstall, clients_dir, quietly
-from suites import counts, run_group, say
+from suites import counts, environment, run_group, say, unpacked
 
 # Pinned: a new version is tried on purpose.
 ARCHIVES = {"sqlalchemy": "SQLAlchemy==2.0.44", "django": "Django==5.2.8"}
@@ -129,30 +128,16 @@ class Runner(DiscoverRunner):
 
 def python_of(directory):
     """A virtual environment with the programs and the drivers."""
-    environment = directory / "sql-suites-python"
-    python = environment / "bin" / "python"
-    done = environment / "installed"
-    if not done.exists():
-        say("installing SQLAlchemy and Django")
-        quietly([sys.executable, "-m", "venv", "--clear", str(environment)])
-        quietly([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *ARCHIVES.values(), *HELPERS])
-        done.touch()
-    return python
+    return environment(directory, "sql-suites-python", "SQLAlchemy and Django", [*ARCHIVES.values(), *HELPERS])
 
 
 def fetch(directory, python, program):
     """The source of a release on PyPI, with its tests."""
     suite = directory / f"sql-suite-{program}"
     if not (suite / "fetched").exists():
-        say(f"fetching {ARCHIVES[program]}")
         shutil.rmtree(suite, ignore_errors=True)
         with tempfile.TemporaryDirectory() as scratch:
-            download = ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:", "--dest", scratch]
-            quietly([str(python), "-m", "pip", *download, ARCHIVES[program]])
-            archive = next(pathlib.Path(scratch).glob("*.tar.gz"))
-            with tarfile.open(archive) as content:
-                content.extractall(scratch, filter="data")
-            shutil.copytree(archive.with_name(archive.name[: -len(".tar.gz")]), suite)
+            shutil.copytree(unpacked(python, ARCHIVES[program], ":all:", scratch), suite)
         if program == "sqlalchemy":
             for path, pattern, put in SQLALCHEMY_EDITS:
                 text = (suite / path).read_text()

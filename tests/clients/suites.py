@@ -65,36 +65,44 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def python_of(directory):
-    """A virtual environment with both connectors and what their tests need."""
-    environment = directory / "suites-python"
-    python = environment / "bin" / "python"
-    done = environment / "installed"
+def environment(directory, name, what, packages):
+    """A virtual environment with these packages, made if it is not there yet: its Python."""
+    place = directory / name
+    python = place / "bin" / "python"
+    done = place / "installed"
     if not done.exists():
-        say("installing the connectors for Python")
-        quietly([sys.executable, "-m", "venv", "--clear", str(environment)])
-        packages = list(ARCHIVES.values()) + HELPERS
+        say(f"installing {what}")
+        quietly([sys.executable, "-m", "venv", "--clear", str(place)])
         quietly([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
         done.touch()
     return python
+
+
+def unpacked(python, release, without_binary, scratch):
+    """The source of a release on PyPI, unpacked in a directory. `without_binary`: packages that come as source, `:all:` for each."""
+    say(f"fetching {release}")
+    download = ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", without_binary, "--dest", scratch]
+    quietly([str(python), "-m", "pip", *download, release])
+    archive = next(pathlib.Path(scratch).glob("*.tar.gz"))
+    with tarfile.open(archive) as content:
+        content.extractall(scratch, filter="data")
+    return archive.with_name(archive.name[: -len(".tar.gz")])
+
+
+def python_of(directory):
+    """A virtual environment with both connectors and what their tests need."""
+    return environment(directory, "suites-python", "the connectors for Python", [*ARCHIVES.values(), *HELPERS])
 
 
 def fetch_archive(directory, python, name):
     """The tests of a release on PyPI, without the connector itself, so that the installed one is tested."""
     suite = directory / f"suite-{name}"
     if not (suite / "fetched").exists():
-        say(f"fetching {ARCHIVES[name]}")
         shutil.rmtree(suite, ignore_errors=True)
         suite.mkdir(parents=True)
+        folder = "test" if name == "tarantool-python" else "tests"
         with tempfile.TemporaryDirectory() as scratch:
-            quietly([str(python), "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                     "--no-binary", ":all:", "--dest", scratch, ARCHIVES[name]])
-            archive = next(pathlib.Path(scratch).glob("*.tar.gz"))
-            with tarfile.open(archive) as content:
-                content.extractall(scratch, filter="data")
-            source = archive.with_name(archive.name[: -len(".tar.gz")])
-            folder = "test" if name == "tarantool-python" else "tests"
-            shutil.copytree(source / folder, suite / folder)
+            shutil.copytree(unpacked(python, ARCHIVES[name], ":all:", scratch) / folder, suite / folder)
         if name == "asynctnt":
             # The release does not contain it.
             (suite / "tests" / "files").mkdir(exist_ok=True)

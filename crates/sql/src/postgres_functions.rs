@@ -155,6 +155,9 @@ pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
 
 /// What a clock in a zone shows at a moment.
 pub(crate) fn clock_in(zone: &jiff::tz::TimeZone, moment: &Datetime) -> Option<Datetime> {
+    if crate::moments::endless_name(moment).is_some() {
+        return Some(*moment);
+    }
     let stamp = jiff::Timestamp::from_second(moment.seconds).ok()?;
     let offset = i64::from(zone.to_offset(stamp).seconds());
     Some(Datetime { seconds: moment.seconds.checked_add(offset)?, ..*moment })
@@ -162,6 +165,9 @@ pub(crate) fn clock_in(zone: &jiff::tz::TimeZone, moment: &Datetime) -> Option<D
 
 /// When a clock in a zone shows a time.
 pub(crate) fn moment_in(zone: &jiff::tz::TimeZone, clock: &Datetime) -> Option<Datetime> {
+    if crate::moments::endless_name(clock).is_some() {
+        return Some(*clock);
+    }
     let shown = jiff::Timestamp::from_second(clock.seconds).ok()?;
     let civil = jiff::tz::TimeZone::UTC.to_datetime(shown);
     let found = zone.to_ambiguous_timestamp(civil);
