@@ -1,7 +1,7 @@
 //! Tables as clients of PostgreSQL make, change and find them: constraints, temporary tables, sequences, dumps, the catalog.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use lycosa_tests::{Postgres, start_postgres};
+use lycosa_tests::{Postgres, Rig, start_postgres};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -466,4 +466,25 @@ fn an_update_of_all_rows_comes_to_its_end_beside_who_changes_single_ones() {
     });
     let seen = format!("3,3,{changed}; SELECT 1");
     assert_eq!(db.ask("select min(all_times), max(all_times), sum(times) from t"), seen);
+}
+
+#[test]
+fn nothing_is_lost_of_what_many_add_to_a_row_on_disk() {
+    const EACH: usize = 60;
+    let open = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
+    // Memory for writes is full again and again, and a statement waits between the look at its row and the change.
+    let mut rig = Rig::start(open, &["--listen", "postgres://127.0.0.1:0", "--vinyl-memory", "1MiB"]);
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key, n int, body text) with (engine = vinyl)");
+    db.ask("insert into t values (1, 0, '')");
+    let mut clients: Vec<Postgres> = (0..4).map(|_| Postgres::to(&mut rig, "me")).collect();
+    std::thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| {
+                let update = format!("update t set n = n + 1, body = '{}' where id = 1", "x".repeat(20_000));
+                (0..EACH).for_each(|_| assert_eq!(client.ask(&update), "UPDATE 1"));
+            });
+        }
+    });
+    assert_eq!(db.ask("select n from t"), format!("{}; SELECT 1", 4 * EACH));
 }

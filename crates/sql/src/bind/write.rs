@@ -279,11 +279,14 @@ impl Write {
 
     /// True if the statement changes one row at most, and nothing can come between reading and changing it.
     pub(crate) fn is_alone(&self) -> bool {
-        if self.table.space.may_wait() || self.returning.is_some() || self.table.space.has_triggers() {
+        let space = &self.table.space;
+        if space.may_wait() || self.returning.is_some() {
             return false;
         }
         match &self.change {
             Change::Insert { is_single, on_conflict, .. } => *is_single && matches!(on_conflict, OnConflict::Refuse),
+            // Between the look at a row on disk and the change of it there may be a wait.
+            Change::Update { .. } | Change::Delete { .. } if space.rows.may_wait() => false,
             Change::Update { passes_over: true, .. }
             | Change::Delete { passes_over: true, .. }
             | Change::Merge { .. } => false,
