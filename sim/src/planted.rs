@@ -67,6 +67,9 @@ pub enum Bug {
     /// A change of a transaction that waits is gone when it goes on.
     #[cfg(feature = "planted-bugs")]
     LosePrivateWrite,
+    /// What others commit during a commit in slices is not there behind it.
+    #[cfg(feature = "planted-bugs")]
+    ForgetFollowing,
     /// A locked row is given to a second transaction.
     #[cfg(feature = "planted-bugs")]
     GrantLockTwice,
@@ -119,6 +122,8 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         Bug::LosePrivateWrite,
         #[cfg(feature = "planted-bugs")]
+        Bug::ForgetFollowing,
+        #[cfg(feature = "planted-bugs")]
         Bug::GrantLockTwice,
         #[cfg(feature = "planted-bugs")]
         Bug::ForgetForeignKeys,
@@ -165,6 +170,8 @@ impl Bug {
             #[cfg(feature = "planted-bugs")]
             Bug::LosePrivateWrite => "lose-private-write",
             #[cfg(feature = "planted-bugs")]
+            Bug::ForgetFollowing => "forget-following",
+            #[cfg(feature = "planted-bugs")]
             Bug::GrantLockTwice => "grant-lock-twice",
             #[cfg(feature = "planted-bugs")]
             Bug::ForgetForeignKeys => "forget-foreign-keys",
@@ -205,6 +212,7 @@ impl Bug {
                 | Bug::ForgetRanges
                 | Bug::ReaderGoesOn
                 | Bug::LosePrivateWrite
+                | Bug::ForgetFollowing
                 | Bug::GrantLockTwice
                 | Bug::ForgetForeignKeys
                 | Bug::OldRowUnderLock
@@ -262,6 +270,7 @@ impl Bug {
             Bug::ForgetRanges => Some(Plant::ForgetRanges),
             Bug::ReaderGoesOn => Some(Plant::ReaderGoesOn),
             Bug::LosePrivateWrite => Some(Plant::LosePrivateWrite),
+            Bug::ForgetFollowing => Some(Plant::ForgetFollowing),
             Bug::GrantLockTwice => Some(Plant::GrantLockTwice),
             Bug::ForgetForeignKeys => Some(Plant::ForgetForeignKeys),
             Bug::OldRowUnderLock => Some(Plant::OldRowUnderLock),

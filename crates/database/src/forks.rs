@@ -105,6 +105,10 @@ impl Database {
                 fork.end(self, Kept::Base);
                 continue;
             }
+            #[cfg(feature = "planted-bugs")]
+            if runtime::planted::is_planted(runtime::planted::Plant::ForgetFollowing) {
+                continue;
+            }
             for statement in statements.iter().filter(|statement| fork.has(&statement.space)) {
                 if let Some(rows) = statement.space.rows.memory() {
                     rows.borrow_mut().follow_aside(&statement.change);

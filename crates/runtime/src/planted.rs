@@ -34,6 +34,8 @@ pub enum Plant {
     ReaderGoesOn,
     /// The last of the changes that were rolled back for a wait is not applied again.
     LosePrivateWrite,
+    /// What others commit during a commit in slices is not there behind it.
+    ForgetFollowing,
     /// A locked row is given to whoever asks next, too.
     GrantLockTwice,
     /// A transaction that waited does not look at its foreign keys again when it commits.

@@ -169,6 +169,8 @@ impl Run<'_> {
                 Err(error) => {
                     watch::count(Branch::BitFlipRefused);
                     self.simulation.kill();
+                    // Its locks end with the process, and what it has not let go of.
+                    self.disk = self.disk.fork();
                     if !error.contains(&place) {
                         self.fail("start", format!("a flipped bit of {} is refused as {error:?}", path.display()));
                     }

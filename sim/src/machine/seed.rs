@@ -366,8 +366,8 @@ impl<'a> Run<'a> {
                 // So little that the rows of a few milliseconds fill it.
                 if memory.is_multiple_of(4) { memory / 24 } else { memory }
             },
-            // Few, so that small spaces take several slices.
-            slice_rows: 3 + plan.seed as usize % 23,
+            // Few, so that small spaces take several slices, and commits of short transactions too.
+            slice_rows: [1, 2, 4, 3 + plan.seed as usize % 23][plan.seed as usize / 3 % 4],
             // Few, so that short transactions have private writes, too.
             in_place_max: [16, 0, 2][plan.seed as usize % 3],
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
