@@ -44,6 +44,8 @@ pub struct Config {
     /// Rows that long work on the transaction thread (building an index, freeing a dropped space) handles at most before requests have their
     /// turn.
     pub slice_rows: usize,
+    /// How long a commit in slices leaves the thread to others between two of them, at least: until the next turn of the event loop.
+    pub slice_pause_ns: u64,
     /// Damage found at start is passed over and reported instead of refused.
     pub force_recovery: bool,
     /// Writes are refused.
@@ -105,6 +107,7 @@ impl Default for Config {
             txn_timeout_ns: 0,
             lock_timeout_ns: 0,
             slice_rows: 2_000,
+            slice_pause_ns: 1,
             force_recovery: false,
             read_only: false,
             vinyl_dir: PathBuf::from("."),

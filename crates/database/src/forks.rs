@@ -224,6 +224,7 @@ impl Database {
     /// the fork has ended.
     fn apply_in_slices(&self, statements: &[Statement], fork: &Fork, points: &mut HashSet<Point>) -> usize {
         let (clock, step_rows) = (&*self.environment.clock, STEP_ROWS.min(self.slice_rows()));
+        let pause_ns = self.config.borrow().slice_pause_ns;
         let (share, mut at) = (TimeShare::default(), 0);
         loop {
             let step = || {
@@ -247,7 +248,7 @@ impl Database {
                 return at;
             }
             // Not before the next turn of the loop. Nobody ends a commit that is under way.
-            fiber::sleep(1);
+            fiber::sleep(pause_ns);
             if !fork.is_whole() {
                 return at;
             }

@@ -146,6 +146,8 @@ branches! {
     ReadWaited = "a read waited for the disk",
     /// A transaction was taken back while its fiber waited.
     Suspended = "transaction suspended by a wait",
+    /// Others had turns while a transaction was put in place.
+    CommittedInSlices = "commit in slices",
     /// A commit of another one ended it.
     Conflict = "transaction aborted by conflict",
     /// Writers waited until a dump had freed memory.

@@ -58,6 +58,7 @@ pub(super) struct Settings {
     pub(super) checkpoint_count: usize,
     pub(super) memory: u64,
     pub(super) slice_rows: usize,
+    pub(super) slice_pause_ns: u64,
     /// A transaction with more statements than this keeps them to itself once it has waited.
     pub(super) in_place_max: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
@@ -143,6 +144,7 @@ impl Process {
             memtx_dir: PathBuf::from("/snapshots"),
             memtx_memory: settings.memory,
             slice_rows: settings.slice_rows,
+            slice_pause_ns: settings.slice_pause_ns,
             wal_max_size: settings.wal_max_size,
             wal_writes_in_flight: settings.writes_in_flight,
             wal_prepare_bytes: 16 << 10,
@@ -182,9 +184,13 @@ impl Process {
     /// Runs until `is_done`. Errors: the process was killed.
     pub(super) fn run(&mut self, is_done: impl Fn() -> bool) -> Result<(), String> {
         let database = Rc::clone(&self.database);
+        let sliced_commits = Cell::new(database.statistics.sliced_commits.get());
         let is_done = || {
             if database.suspended() > 0 {
                 watch::count(Branch::Suspended);
+            }
+            if database.statistics.sliced_commits.get() > sliced_commits.replace(database.statistics.sliced_commits.get()) {
+                watch::count(Branch::CommittedInSlices);
             }
             if database.disk_engine().is_some_and(|engine| engine.is_full()) {
                 watch::count(Branch::LevelsFull);

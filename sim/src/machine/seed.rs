@@ -368,6 +368,8 @@ impl<'a> Run<'a> {
             },
             // Few, so that small spaces take several slices, and commits of short transactions too.
             slice_rows: [1, 2, 4, 3 + plan.seed as usize % 23][plan.seed as usize / 3 % 4],
+            // So long that others commit meanwhile.
+            slice_pause_ns: [300_000, 1][plan.seed as usize / 12 % 2],
             // Few, so that short transactions have private writes, too.
             in_place_max: [16, 0, 2][plan.seed as usize % 3],
             wall_offset_ns: Arc::new(AtomicU64::new(0)),
