@@ -189,7 +189,9 @@ impl Process {
             if database.suspended() > 0 {
                 watch::count(Branch::Suspended);
             }
-            if database.statistics.sliced_commits.get() > sliced_commits.replace(database.statistics.sliced_commits.get()) {
+            if database.statistics.sliced_commits.get()
+                > sliced_commits.replace(database.statistics.sliced_commits.get())
+            {
                 watch::count(Branch::CommittedInSlices);
             }
             if database.disk_engine().is_some_and(|engine| engine.is_full()) {
