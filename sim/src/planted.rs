@@ -230,9 +230,20 @@ impl Bug {
             Bug::ForgetWatches | Bug::TakeAnyCas => return vec!["items".to_string()],
             Bug::ForgetForeignKeys => return vec!["families".to_string()],
             Bug::OldRowUnderLock => return vec!["statements".to_string()],
+            // Any finds it, but not soon.
+            Bug::ForgetFollowing => return vec!["transactions".to_string()],
             _ => {}
         }
         Vec::new()
+    }
+
+    /// True if only rows in memory can show it.
+    pub fn is_in_memory(self) -> bool {
+        match self {
+            #[cfg(feature = "planted-bugs")]
+            Bug::ForgetFollowing => true,
+            _ => false,
+        }
     }
 
     /// The one of a name, if it is compiled in.

@@ -66,8 +66,7 @@ fn promises_are_kept_through_every_door_and_through_several_over_the_same_rows()
 #[test]
 fn planted_bugs_are_found_by_seeds() {
     for &bug in Bug::ALL {
-        let choice = Choice { bug: Some(bug), workloads: bug.workloads(), ..Choice::default() };
-        let found = runs::find_planted(&options(1000, choice), &Progress::hidden()).unwrap();
+        let found = runs::find_planted(&options(1000, Choice::of(bug)), &Progress::hidden()).unwrap();
         let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
         println!("{bug:?}: found by {} seeds: {found}", found.seed + 1);
     }

@@ -21,7 +21,7 @@ pub(crate) fn run(is_json: bool, progress: impl Fn(&'static str) -> Progress) ->
             first: 0,
             count: SEEDS_MAX,
             jobs: super::seeds::cores(),
-            choice: Choice { bug: Some(bug), workloads: bug.workloads(), ..Choice::default() },
+            choice: Choice::of(bug),
             until_found: true,
         };
         let by_seeds = runs::find_planted(&options, &progress("planted"))?;

@@ -5,7 +5,7 @@
 //! the seed it was at.
 
 use super::branch::Branch;
-use super::limits::{Hazard, Limits};
+use super::limits::{Engine, Hazard, Limits};
 use super::seed::{self, LIVES_MAX, LOAD_US_MAX, Plan, Verdict};
 use crate::planted::Bug;
 use crate::report::Progress;
@@ -43,6 +43,12 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// What is to find a planted bug.
+    pub fn of(bug: Bug) -> Self {
+        let engine = bug.is_in_memory().then_some(Engine::Memory);
+        Choice { workloads: bug.workloads(), limits: Limits { engine, ..Limits::default() }, bug: Some(bug) }
+    }
+
     /// The same on the command line.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
