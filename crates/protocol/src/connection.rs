@@ -5,6 +5,7 @@ use crate::output::Output;
 use crate::packing::Packed;
 use crate::sender::Outlet;
 use crate::service::{Service, shutting_down};
+use crate::settle::HANDED_OVER_BYTES_MIN;
 use crate::terms::Terms;
 use database::{Acting, Channel, Context, Database, DoorStatistics, Error, ErrorCode, Result, Session, UserId};
 use runtime::fiber;
@@ -361,6 +362,13 @@ impl Connection {
         }
         output.shrink();
         self.outlet.unsent() > 0
+    }
+
+    /// Sends what may leave before the end of the turn, unless it is so much that the sender does it then.
+    pub(crate) fn answer_soon(&self) {
+        if self.release() && self.outlet.unsent() < HANDED_OVER_BYTES_MIN {
+            self.outlet.send();
+        }
     }
 }
 

@@ -30,6 +30,8 @@ const LOG: Token = Token(1);
 const READ_BYTES_MAX: usize = 256 << 10;
 /// Most switches to fibers in a turn.
 const SWITCHES_MAX: usize = 1000;
+/// Connections that are served before their answers leave, while others of the same turn are still to be served.
+const ANSWERED_TOGETHER: usize = 2;
 /// Longest sleep while writers of spaces on disk are slowed down.
 const PACE_NS: u64 = 500_000;
 /// Longest sleep: it bounds how late unannounced work (checkpoints by time) begins.
@@ -279,7 +281,13 @@ impl EventLoop {
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let is_disk_congested = !ready.is_empty() && database.is_disk_congested();
+        // While commits wait for the disk and the loop for clients, each is to go on as soon as it can; else a turn's answers had better leave together.
+        let answers_soon = !self.occupancy.is_busy() && database.appended() > database.durable();
+        let mut served: Vec<Rc<Connection>> = Vec::new();
         for connection in ready {
+            if served.len() >= ANSWERED_TOGETHER {
+                served.drain(..).for_each(|connection| connection.answer_soon());
+            }
             if !self.connections.contains_key(&connection.token.0) || connection.is_closing.get() {
                 continue;
             }
@@ -305,6 +313,9 @@ impl EventLoop {
                     database::add(&database.statistics.received_bytes, count as u64);
                     database::add(&connection.counts.received_bytes, count as u64);
                     connection.door.serve_input(&connection, &buffer[..count]);
+                    if answers_soon && connection.is_dirty.get() {
+                        served.push(Rc::clone(&connection));
+                    }
                     if count == buffer.len() || connection.is_stalled.get() || connection.is_read_closed.get() {
                         self.readable.push(connection);
                     } else {

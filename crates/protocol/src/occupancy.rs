@@ -19,6 +19,11 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
+    /// True if the loop has always something to do.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
     /// Takes notice of a turn: how long it was, its wait for events included, and how long that was, in nanoseconds. True if the loop has always something to
     /// do.
     pub(crate) fn note_turn(&mut self, turn_ns: u64, waited_ns: u64) -> bool {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// has just read the requests are sent faster than the sender wakes up.
 const HANDED_OVER_MIN: usize = 4;
 /// Bytes of answers from which on the sender is woken.
-const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
+pub(crate) const HANDED_OVER_BYTES_MIN: usize = 8 << 10;
 /// Connections from which on the sender is woken for answers that took the loop long.
 const LONG_MIN: usize = 8;
 /// How long that is for each of them: several times what a send takes, so that who has this much to do for its clients leaves that to others.
