@@ -17,6 +17,7 @@ mod identity;
 mod insert;
 mod joins;
 mod json;
+mod keyed;
 mod merge;
 mod moments;
 mod mysql;
