@@ -9,7 +9,7 @@ SLOW_SECONDS = 1.0
 GROUPS = re.compile(r"\b(GROUP BY|UNION|INTERSECT|EXCEPT|DISTINCT)\b", re.I)
 ZERO = re.compile(r"-?0(\.0+)?")
 # Numbers of errors that MariaDB has where MySQL has others.
-NUMBERS = {4025: 3819, 4015: 3593, 4092: 1051, 1005: 3780}
+NUMBERS = {4025: 3819, 4015: 3593, 4092: 1051, 1005: 3780, 1901: 3102, 1906: 3105, 4029: 3107}
 
 
 def number_of(statement, number):

@@ -29,7 +29,11 @@ impl Database {
         let defs = def.checks.iter().chain(pending.iter().flat_map(|pending| &pending.checks));
         let checks = defs.map(|def| self.check_of(space, def)).collect();
         let (parents, children) = self.links_of(space);
-        let constraints = Rc::new(Constraints { checks, parents, children });
+        let generated = (!def.generated.is_empty()).then(|| match self.expressions() {
+            Some(expressions) => expressions.generated_fields(self, space),
+            None => Err(Error::new(ErrorCode::Unsupported, &[&"a database without SQL", &"its expressions"])),
+        });
+        let constraints = Rc::new(Constraints { generated, checks, parents, children });
         *space.constraints.borrow_mut() = Some((version, Rc::clone(&constraints)));
         constraints
     }
@@ -46,6 +50,26 @@ impl Database {
             Some(function) => CheckKind::Function(function),
         };
         Check { def: def.clone(), kind }
+    }
+
+    /// The row with its generated fields as they have to be; none if the space has no such fields. Rows of the log have them already.
+    ///
+    /// Errors: those of the expressions.
+    #[inline]
+    pub(crate) fn with_generated(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
+        match space.has_constraints() && !context.origin.is_replay() {
+            true => self.fill_generated(space, row),
+            false => Ok(None),
+        }
+    }
+
+    /// The same of any row.
+    pub fn fill_generated(&self, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
+        match &self.constraints_of(space).generated {
+            None => Ok(None),
+            Some(Ok(fields)) => fields.fill(self, row).map(Some),
+            Some(Err(error)) => Err(error.clone()),
+        }
     }
 
     /// Asks all checks of a space about a row that is to come. A function of Lua may not wait.

@@ -76,6 +76,15 @@ pub trait Expressions {
 
     /// The value that stands in a field (from 0) of a row that says nothing of it, encoded. Errors: those of its expression.
     fn default_value(&self, database: &Database, space: &Rc<Space>, field: u32) -> Result<Vec<u8>>;
+
+    /// Finds out what the generated fields of a space are computed by: good for the present version of the schema. Errors: an expression means nothing.
+    fn generated_fields(&self, database: &Database, space: &Rc<Space>) -> Result<Rc<dyn GeneratedFields>>;
+}
+
+/// Expressions that fields of rows are computed by.
+pub trait GeneratedFields {
+    /// A row with its generated fields as they have to be, encoded, whatever it has there. Never waits. Errors: those of the expressions.
+    fn fill(&self, database: &Database, row: &[u8]) -> Result<Vec<u8>>;
 }
 
 /// An expression that was found out about.

@@ -73,8 +73,9 @@ pub use alter::{
 pub use batch::Batch;
 pub use bootstrap::encode_json;
 pub use catalog::{
-    Action, Catalog, CheckDef, Deferral, FieldRef, ForeignKeyDef, Function, IndexInfo, MemoryLimit, ReplaceTrigger,
-    SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence, Ttl, TtlUnit, User, UserKind,
+    Action, Catalog, CheckDef, Deferral, FieldRef, ForeignKeyDef, Function, GeneratedDef, IndexInfo, MemoryLimit,
+    ReplaceTrigger, SchemaObject, Sequence, SequenceDef, Space, SpaceDef, SpaceKind, SpaceSequence, Ttl, TtlUnit, User,
+    UserKind,
 };
 pub use config::Config;
 pub use cursor::Cursor;
@@ -85,8 +86,8 @@ pub use events::{Event, SHUTDOWN_KEY, Watcher};
 pub use eviction::EvictionCounts;
 pub use expiry::{ExpiredRows, ExpiryCounts, Sweeper};
 pub use hooks::{
-    Channel, Expressions, Leaving, LeavingWatcher, Procedures, RowCondition, RowWatcher, ScriptCall, ScriptCommands,
-    ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
+    Channel, Expressions, GeneratedFields, Leaving, LeavingWatcher, Procedures, RowCondition, RowWatcher, ScriptCall,
+    ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
 };
 pub use ledger::log_error;
 pub use locks::{is_cancelled, is_deadlock};

@@ -70,12 +70,15 @@ impl Database {
         let is_blind = space.rows.is_blind() && !space.has_triggers() && !space.has_constraints() && !is_private;
         match *operation {
             Operation::Insert { tuple } => {
-                let new = self.new_row(space, tuple, || 0)?;
+                let filled = self.with_generated(context, space, tuple)?;
+                let new = self.new_row(space, filled.as_deref().unwrap_or(tuple), || 0)?;
                 self.remember_looked_at(context, space, None, &new);
                 self.check_unique(context, space, Mode::Insert, None, &new)?;
                 Ok(Some(Prepared::new(None, Some(new), Mode::Insert, row_kind::INSERT)))
             }
             Operation::Replace { tuple } => {
+                let filled = self.with_generated(context, space, tuple)?;
+                let tuple = filled.as_deref().unwrap_or(tuple);
                 let new = self.new_row(space, tuple, || self.same_key_bytes(space, tuple))?;
                 if is_blind {
                     return Ok(Some(Prepared::new(None, Some(new), Mode::Replace, row_kind::REPLACE)));
@@ -114,8 +117,9 @@ impl Database {
                 let old = self.row_of_key(context, space, index_id, found_by)?;
                 let Some(old) = old.filter(|old| self.shows(context, space, old.data())) else { return Ok(None) };
                 let format = space.format();
-                let new = self
-                    .computed_row(space, &old, |row| update::apply(ops, old.data(), Some(&format), index_base, row))?;
+                let new = self.computed_row(context, space, &old, |row| {
+                    update::apply(ops, old.data(), Some(&format), index_base, row)
+                })?;
                 self.remember_looked_at(context, space, Some(&old), &new);
                 if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
                     return Err(self.name_what_is_there(space, &new, error).into());
@@ -138,6 +142,8 @@ impl Database {
         index_base: u32,
         is_blind: bool,
     ) -> Look<Option<Prepared>> {
+        let filled = self.with_generated(context, space, tuple)?;
+        let tuple = filled.as_deref().unwrap_or(tuple);
         let format = space.format();
         let check_ops = || update::check_ops(ops, Some(&format), index_base).map_err(|error| self.update_error(error));
         // Each engine of Tarantool has its own order of these two.
@@ -169,7 +175,7 @@ impl Database {
         };
         self.check_expired(context, space, Some(&old))?;
         let mut misfit = None;
-        let new = self.computed_row(space, &old, |row| {
+        let new = self.computed_row(context, space, &old, |row| {
             update::upsert(ops, old.data(), Some(&format), index_base, row)?;
             if is_on_disk && context.origin.is_replay() {
                 misfit = format.check(row).err();
@@ -199,6 +205,7 @@ impl Database {
     /// Makes a row out of another one by what `compute` writes, and checks it.
     fn computed_row(
         &self,
+        context: &Context,
         space: &Rc<Space>,
         old: &Tuple,
         compute: impl FnOnce(&mut Vec<u8>) -> std::result::Result<(), UpdateError>,
@@ -207,7 +214,8 @@ impl Database {
         row.clear();
         let new = compute(&mut row)
             .map_err(|error| self.update_error(error))
-            .and_then(|()| self.new_row(space, &row, || old.data().len()));
+            .and_then(|()| self.with_generated(context, space, &row))
+            .and_then(|filled| self.new_row(space, filled.as_deref().unwrap_or(&row), || old.data().len()));
         *self.scratch.borrow_mut() = row;
         new
     }

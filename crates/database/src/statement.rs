@@ -436,7 +436,8 @@ impl Database {
         if !space.has_constraints() || context.origin.is_replay() {
             return Ok(());
         }
-        let row = Tuple::new(&self.loose_rows, space.format().id(), row);
+        let filled = self.with_generated(context, space, row)?;
+        let row = Tuple::new(&self.loose_rows, space.format().id(), filled.as_deref().unwrap_or(row));
         let row = row.map_err(|error| self.storage_error(error.into(), space))?;
         self.check_constraints(context, space, Some(&row))
     }

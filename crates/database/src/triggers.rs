@@ -89,6 +89,13 @@ impl Database {
             prepared.mode = Mode::Replace;
             prepared.new = new;
         }
+        let is_old = matches!((&prepared.old, &prepared.new), (Some(old), Some(new)) if is_changed && old.ptr_eq(new));
+        if let Some(new) = prepared.new.as_ref().filter(|_| !is_old)
+            && let Some(filled) = self.with_generated(context, space, new.data())?
+        {
+            let replaced_bytes = prepared.old.as_ref().map_or(0, |old| old.data().len());
+            prepared.new = Some(self.make_row(space, &space.format(), &filled, || replaced_bytes)?);
+        }
         self.remember_rows(context, space, prepared.old.as_ref(), prepared.new.as_ref());
         let is_kept = match (&prepared.old, &prepared.new) {
             (None, None) => true,

@@ -90,9 +90,30 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::DependentObjects, what).mysql(1829));
         }
         let is_primary = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
-        if is_primary {
+        let is_whole = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields == [at]);
+        if is_primary && (self.dialect == Dialect::Postgres || self.dialect == Dialect::Mysql && is_whole) {
+            if shape.generated == Some(at) {
+                shape.generated = None;
+            }
+            self.hide_primary(table, shape)?;
+        } else if is_primary && self.dialect != Dialect::Mysql {
             let what = format!("cannot drop column \"{name}\": it is a part of the primary key of \"{}\"", table.name);
             return Err(Error::new(Condition::InvalidTable, what).hint("Drop the primary key first."));
+        }
+        // Columns that are computed of it: PostgreSQL's CASCADE has removed them before.
+        if !self.generated_of(table, at).is_empty() {
+            return Err(match self.dialect {
+                Dialect::Mysql => {
+                    let what = format!("Column '{name}' has a generated column dependency.");
+                    Error::new(Condition::DependentObjects, what).mysql(3108)
+                }
+                _ => {
+                    let what =
+                        format!("cannot drop column {name} of table {} because other objects depend on it", table.name);
+                    Error::new(Condition::DependentObjects, what)
+                        .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+                }
+            });
         }
         let fields = table.space.def().fields.clone();
         shape.keys.retain(|key| !key.pairs.iter().any(|(local, _)| local.resolve(&fields) == Some(at as u32)));
@@ -126,6 +147,20 @@ impl Ddl<'_> {
         let moved = |field: usize| if field > at { field - 1 } else { field };
         renumber(shape, moved);
         Ok(())
+    }
+
+    /// The generated columns that are computed of a column.
+    pub(crate) fn generated_of(&self, table: &Table, at: usize) -> Vec<usize> {
+        let Ok(known) = Table::of(self.database, Rc::clone(&table.space)).map(Rc::new) else { return Vec::new() };
+        let reads = |number: &usize| {
+            let Some(generated) = known.columns.get(*number).and_then(|column| column.generated.as_ref()) else {
+                return false;
+            };
+            let (dialect, text) = generated.text();
+            let bound = Binder::new(self.database, dialect).bind_generated(&known, *number, text);
+            bound.is_ok_and(|(_, fields)| fields.iter().any(|(field, _)| *field as usize == at))
+        };
+        (0..known.columns.len()).filter(reads).collect()
     }
 
     /// True if a check reads a column.
@@ -219,7 +254,7 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::DependentObjects, what).mysql(1553));
         }
         // One that is left from before serves again.
-        let left = shape.columns.iter().position(|column| column.is_hidden);
+        let left = shape.columns.iter().position(|column| column.is_hidden && column.generated.is_none());
         let field = left.unwrap_or(shape.columns.len());
         if left.is_none() {
             shape.columns.push(NewColumn::hidden_key());
@@ -311,12 +346,25 @@ impl Ddl<'_> {
                 let put = self.database.execute(self.context, &table.space, Operation::Insert { tuple: row });
                 put.map_err(|error| Error::of_database(error, self.dialect))?;
             }
-            match (link, shape.generated) {
-                (Some((sequence, is_own)), Some(field)) => self.put_link(id, sequence, is_own, field),
-                (Some((sequence, true)), None) => self.as_admin(|| {
+            let drop_own = |sequence: u32| {
+                self.as_admin(|| {
                     self.delete(database::SEQUENCE_DATA_ID, &[u64::from(sequence)])?;
                     self.delete(database::SEQUENCE_ID, &[u64::from(sequence)])
-                }),
+                })
+            };
+            let was_seen = table.generated.is_some_and(|(field, _)| !table.columns[field].is_hidden);
+            let mut link = link;
+            if let (Some((sequence, true)), Some(field)) = (link, shape.generated)
+                && was_seen
+                && shape.columns[field].is_hidden
+            {
+                // That of a column which has gone is not the one of the key in its place.
+                drop_own(sequence)?;
+                link = None;
+            }
+            match (link, shape.generated) {
+                (Some((sequence, is_own)), Some(field)) => self.put_link(id, sequence, is_own, field),
+                (Some((sequence, true)), None) => drop_own(sequence),
                 (None, Some(field)) => {
                     let name = format!("{}_{}_seq", table.name, shape.columns[field].name);
                     let name = self.full_name(&name, table.space.def().is_session);
@@ -403,7 +451,8 @@ impl Ddl<'_> {
                     (Source::Expression(..), Some(expr)) => expr.eval(&mut run)?,
                     (Source::Expression(..), None) => Value::Null,
                 };
-                if value.is_null() && !column.is_nullable {
+                // What is computed comes when the row is put in.
+                if value.is_null() && !column.is_nullable && column.generated.is_none() {
                     let what = match self.dialect {
                         Dialect::Mysql => format!("Invalid use of NULL value: column '{}'", column.name),
                         _ => format!("column \"{}\" of relation \"{}\" contains null values", column.name, table.name),
@@ -446,6 +495,7 @@ impl Ddl<'_> {
         msgpack::encode_str(&mut ops, new.as_bytes());
         let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
         self.execute(INDEX_ID, update)?;
+        self.rename_spelled(table.space.id, &index.name, new)?;
         self.rename_unique(table.space.id, &index.name, new)?;
         Ok(true)
     }

@@ -19,8 +19,8 @@ pub(crate) use types::{PG_TYPES, format_type};
 
 use postgres::{
     access_method_rows, attribute_rows, class_rows, constraint_rows, database_rows, default_rows, description_rows,
-    index_rows, namespace_rows, pg_indexes_rows, pg_tables_rows, pg_views_rows, role_rows, sequence_rows, setting_rows,
-    table_statistics,
+    index_rows, namespace_rows, pg_indexes_rows, pg_sequences_rows, pg_tables_rows, pg_views_rows, role_rows,
+    sequence_rows, setting_rows, table_statistics,
 };
 use standard::{
     standard_checks, standard_columns, standard_constraints, standard_keys, standard_references, standard_schemas,
@@ -194,7 +194,8 @@ impl View<'_> {
 
 /// True for the index of a table's hidden key.
 fn is_hidden(table: &Table, at: usize) -> bool {
-    table.indexes[at].parts.iter().all(|(field, ..)| table.columns[*field].is_hidden)
+    let index = &table.indexes[at];
+    index.spelled.is_none() && index.parts.iter().all(|(field, ..)| table.columns[*field].is_hidden)
 }
 
 /// Columns of a table as the catalog counts them: from 1, those that are seen.
@@ -217,6 +218,9 @@ pub(crate) fn quoted(name: &str) -> String {
 fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
     let named =
         |sequence: &str| format!("nextval('{}{}'::regclass)", view.prefix(), quoted(sequence).replace('\'', "''"));
+    if let Some(generated) = &table.columns[at].generated {
+        return Some(format!("({})", generated.text().1));
+    }
     // An identity has no default there.
     if table.columns[at].identity.is_some() {
         return None;
@@ -417,6 +421,10 @@ virtuals! {
     ] => depends::rules;
     pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => description_rows;
     pg_catalog.pg_am [oid: Int8, amname: Text, amhandler: Text, amtype: Text] => access_method_rows;
+    pg_catalog.pg_sequences [
+        schemaname: Text, sequencename: Text, sequenceowner: Text, data_type: Text, start_value: Int8, min_value: Int8, max_value: Int8,
+        increment_by: Int8, cycle: Bool, cache_size: Int8, last_value: Int8,
+    ] => pg_sequences_rows;
     pg_catalog.pg_views [schemaname: Text, viewname: Text, viewowner: Text, definition: Text] => pg_views_rows;
     information_schema.tables [
         table_catalog: Text, table_schema: Text, table_name: Text, table_type: Text, engine: Text, is_insertable_into: Text, is_typed: Text,

@@ -289,7 +289,8 @@ impl Write {
 
     /// True for a column that may not be null, and that no sequence fills.
     fn refuses_null(&self, number: usize) -> bool {
-        let is_filled = self.table.generated.is_some_and(|(field, _)| field == number);
+        let column = &self.table.columns[number];
+        let is_filled = column.generated.is_some() || self.table.generated.is_some_and(|(field, _)| field == number);
         !self.table.columns[number].is_nullable && !is_filled
     }
 
@@ -355,6 +356,16 @@ impl Write {
         }
         let mut bytes = Vec::new();
         encode_row(row, &mut bytes);
+        let with_generated: Vec<Value>;
+        if self.table.has_generated() && !matches!(on_conflict, OnConflict::Refuse) {
+            // Keys may be among what is computed.
+            let filled = run.database.fill_generated(&self.table.space, &bytes);
+            if let Some(filled) = filled.map_err(|error| Error::of_database(error, run.dialect))? {
+                let value = |at: usize| tuple::field(&filled, at as u32).map_or(Value::Null, Value::decode);
+                with_generated = (0..row.len()).map(value).collect();
+                row = &with_generated;
+            }
+        }
         let mut replaced = 0;
         match on_conflict {
             OnConflict::Refuse => {}
@@ -513,20 +524,20 @@ impl Write {
                 moved.push((old, new));
                 continue;
             }
-            match may_replace {
+            let written = match may_replace {
                 true => self.execute(run, Operation::Replace { tuple: &new })?,
                 false => self.update(run, old, &new)?,
             };
-            self.give_back(run, &new, sink)?;
+            self.give_back(run, written.as_ref().map_or(&new, Tuple::data), sink)?;
         }
         for (old, new) in moved {
             run.tick()?;
             let written = self.execute(run, Operation::Insert { tuple: &new })?;
-            if let Some(written) = written.filter(|_| self.table.space.has_constraints()) {
-                let moved = run.database.moved(run.context, &self.table.space, old, &written);
+            if let Some(written) = written.as_ref().filter(|_| self.table.space.has_constraints()) {
+                let moved = run.database.moved(run.context, &self.table.space, old, written);
                 moved.map_err(|error| Error::of_database(error, run.dialect))?;
             }
-            self.give_back(run, &new, sink)?;
+            self.give_back(run, written.as_ref().map_or(&new, Tuple::data), sink)?;
         }
         Ok(())
     }

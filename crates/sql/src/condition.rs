@@ -10,7 +10,7 @@ use crate::expr::{Expr, Slot};
 use crate::run::Run;
 use crate::table::Table;
 use crate::value::Value;
-use database::{Context, Database, Expressions, RowCondition, SessionKind, Space};
+use database::{Context, Database, Expressions, GeneratedFields, RowCondition, SessionKind, Space};
 use std::rc::Rc;
 
 const MARK: &str = "/* dialect: ";
@@ -33,6 +33,43 @@ pub(crate) fn text_of(body: &str) -> (Dialect, &str) {
         _ => (Dialect::Tarantool, body),
     }
 }
+
+/// Functions of no row that give the same all through a statement, and something else in another one.
+const OF_THE_SESSION: [&str; 33] = [
+    "now",
+    "current_timestamp",
+    "current_date",
+    "current_time",
+    "localtime",
+    "localtimestamp",
+    "transaction_timestamp",
+    "statement_timestamp",
+    "clock_timestamp",
+    "utc_timestamp",
+    "utc_date",
+    "utc_time",
+    "curdate",
+    "curtime",
+    "sysdate",
+    "unix_timestamp",
+    "current_user",
+    "session_user",
+    "system_user",
+    "user",
+    "database",
+    "schema",
+    "version",
+    "connection_id",
+    "current_schema",
+    "current_database",
+    "current_setting",
+    "last_insert_id",
+    "row_count",
+    "found_rows",
+    "pg_backend_pid",
+    "lastval",
+    "currval",
+];
 
 /// What a database needs to understand expressions.
 #[derive(Default)]
@@ -70,7 +107,7 @@ impl Expressions for Hook {
         let (dialect, text) = text_of(body);
         let table = Rc::new(Table::of(database, Rc::clone(space)).map_err(Error::into_database)?);
         let binder = Binder::new(database, dialect);
-        let (expr, fields) = binder.bind_check(&table, text, field).map_err(Error::into_database)?;
+        let (expr, fields) = binder.bind_check(&table, text, field).map_err(Error::through_database)?;
         let expr = Expr::Not(Box::new(Expr::Is(Box::new(expr), false)));
         Ok(Rc::new(RowExpression { dialect, expr, fields, sizes: binder.sizes(), context: context_of(database) }))
     }
@@ -99,6 +136,10 @@ impl Expressions for Hook {
         };
         work().map_err(Error::into_database)
     }
+
+    fn generated_fields(&self, database: &Database, space: &Rc<Space>) -> database::Result<Rc<dyn GeneratedFields>> {
+        crate::generated::of_space(database, space).map_err(Error::through_database)
+    }
 }
 
 impl RowCondition for RowExpression {
@@ -107,8 +148,36 @@ impl RowCondition for RowExpression {
         for (field, slot) in &self.fields {
             run.frame[*slot] = tuple::field(row, *field).map_or(Value::Null, Value::decode);
         }
-        self.expr.is_true(&mut run).map_err(Error::into_database)
+        self.expr.is_true(&mut run).map_err(Error::through_database)
     }
+}
+
+/// Errors: the value of a generated column would not be the same for the same row.
+pub(crate) fn check_is_fixed(dialect: Dialect, column: &str, expr: &Expr) -> crate::error::Result<()> {
+    let mut refused = None;
+    let mut refuse = |postgres: Condition, what: &str, function: &str| {
+        refused = Some(match dialect {
+            Dialect::Mysql => {
+                let what =
+                    format!("Expression of generated column '{column}' contains a disallowed function: {function}.");
+                Error::new(Condition::InvalidTable, what).mysql(3102)
+            }
+            _ => Error::new(postgres, what),
+        });
+    };
+    expr.walk(&mut |part| match part {
+        Expr::Subquery(_) => {
+            refuse(Condition::Unsupported, "cannot use subquery in column generation expression", "subquery");
+        }
+        Expr::Param(_) => {
+            refuse(Condition::Unsupported, "cannot use a parameter in column generation expression", "parameter");
+        }
+        Expr::Call(function, _) if function.is_volatile || OF_THE_SESSION.contains(&function.name) => {
+            refuse(Condition::Recursion, "generation expression is not immutable", function.name);
+        }
+        _ => {}
+    });
+    refused.map_or(Ok(()), Err)
 }
 
 /// Errors: the expression does not depend on the row alone.

@@ -9,6 +9,7 @@ use crate::table::Table;
 use crate::types::Base;
 use database::{Action, CheckDef, Deferral, FUNC_ID, FieldRef, ForeignKeyDef, Operation, SPACE_ID, Space};
 use sqlparser::ast;
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
 use std::rc::Rc;
 use storage::Key;
@@ -565,13 +566,29 @@ impl Ddl<'_> {
     }
 }
 
+/// The expressions of generated columns in a format speak of a column by another name from now on.
+pub(crate) fn rename_in_generated(format: &mut [Vec<u8>], old: &str, new: &str) {
+    for column in format {
+        let mut entries = raw_entries(column);
+        let Some((_, body)) = entries.iter_mut().find(|(key, _)| key == "generated") else { continue };
+        let Ok(known) = Reader::new(body).read_str() else { continue };
+        let known = String::from_utf8_lossy(known).into_owned();
+        let (dialect, text) = text_of(&known);
+        if let Some(changed) = with_column_renamed(dialect, text, old, new) {
+            body.clear();
+            msgpack::encode_str(body, body_of(dialect, &changed).as_bytes());
+            *column = encode_entries(&entries);
+        }
+    }
+}
+
 /// A name that gets a number from the second try on.
 fn numbered(name: &str, number: usize) -> String {
     if number == 1 { name.to_string() } else { format!("{name}{}", number - 1) }
 }
 
 /// The text of a condition with another name of a column. None: it does not speak of it.
-fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: &str) -> Option<String> {
+pub(crate) fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: &str) -> Option<String> {
     let parser: &dyn sqlparser::dialect::Dialect = match dialect {
         Dialect::Tarantool => &sqlparser::dialect::SQLiteDialect {},
         Dialect::Postgres => &sqlparser::dialect::PostgreSqlDialect {},
@@ -588,7 +605,17 @@ fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: &str) -> Op
             };
             if dialect.is_same(&dialect.fold(&ident), old) {
                 word.value = new.to_string();
-                word.quote_style = Some(if dialect == Dialect::Mysql { '`' } else { '"' });
+                word.quote_style = match dialect {
+                    Dialect::Mysql => Some('`'),
+                    // Words of the language stay in quotes.
+                    Dialect::Postgres
+                        if crate::catalog::quoted(new) == new
+                            && matches!(Token::make_word(new, None), Token::Word(word) if word.keyword == Keyword::NoKeyword) =>
+                    {
+                        None
+                    }
+                    _ => Some('"'),
+                };
                 is_changed = true;
             }
         }

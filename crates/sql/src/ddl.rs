@@ -2,6 +2,7 @@
 
 mod alter;
 mod columns;
+pub(crate) mod computed_keys;
 mod copies;
 mod declared;
 mod drop;
@@ -22,6 +23,7 @@ pub(crate) use sequences::{
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::generated::Generated;
 use crate::table::Table;
 use crate::types::{Base, Type};
 use database::{Context, Database, Operation, Space};
@@ -50,6 +52,8 @@ pub(crate) struct NewColumn {
     pub(crate) is_hidden: bool,
     /// GENERATED ... AS IDENTITY.
     pub(crate) identity: Option<Identity>,
+    /// GENERATED ALWAYS AS.
+    pub(crate) generated: Option<Generated>,
 }
 
 impl NewColumn {
@@ -66,6 +70,7 @@ impl NewColumn {
             comment: None,
             is_hidden: true,
             identity: None,
+            generated: None,
         }
     }
 }
@@ -222,6 +227,7 @@ impl Ddl<'_> {
             comment: column.comment.clone(),
             is_hidden: column.is_hidden,
             identity: column.identity,
+            generated: column.generated.clone(),
         });
         columns.collect()
     }

@@ -56,6 +56,13 @@ fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
+/// True for a collation of PostgreSQL's that orders text by its code points, as text is ordered here without any.
+pub(crate) fn is_plain_collation(dialect: Dialect, name: &sqlparser::ast::ObjectName) -> bool {
+    let last = name.0.last().map_or_else(String::new, |part| part.to_string());
+    let names = ["C", "POSIX", "C.utf8", "C.UTF-8", "default", "ucs_basic"];
+    dialect == Dialect::Postgres && names.contains(&last.trim_matches('"'))
+}
+
 /// Spells statements of PostgreSQL as the parser wants them: options of COPY are `true` and `false`, not `on` and `off`; what is said behind statements that
 /// have nothing to do here is left out.
 fn respell(tokens: &mut Vec<TokenWithSpan>) {
@@ -548,6 +555,9 @@ pub(crate) fn respell_of_mysql(tokens: &mut Vec<TokenWithSpan>) {
     respell_binary(tokens);
     crate::respell::lenient_updates(tokens);
     crate::respell::keys(tokens);
+    crate::respell::persistent(tokens);
+    crate::respell::unions(tokens);
+    crate::respell::exclusive_ors(tokens);
     respell_updates(tokens);
     respell_remainders(tokens);
     crate::respell::intervals(tokens);
@@ -609,6 +619,8 @@ impl Dialect {
             Dialect::Postgres => {
                 respell(&mut tokens);
                 crate::respell::tables(&mut tokens);
+                crate::respell::unions(&mut tokens);
+                crate::respell::dropped_expressions(&mut tokens);
                 crate::respell::signs(&mut tokens);
                 crate::respell::grouping_sets(&mut tokens);
                 crate::respell::fetches(&mut tokens);

@@ -13,6 +13,15 @@ macro_rules! conditions {
         pub enum Condition { $($(#[$doc])* $name,)* }
 
         impl Condition {
+            /// Its name here.
+            fn name(self) -> &'static str {
+                match self { $(Condition::$name => stringify!($name),)* }
+            }
+
+            fn of_name(name: &str) -> Option<Self> {
+                match name { $(stringify!($name) => Some(Condition::$name),)* _ => None }
+            }
+
             /// The five characters of SQLSTATE, as PostgreSQL gives them.
             pub fn sqlstate(self) -> &'static str {
                 match self { $(Condition::$name => $state,)* }
@@ -472,6 +481,16 @@ impl Error {
         Error::new(Condition::Unsupported, format!("{what} is not supported"))
     }
 
+    /// As an error of the database that is the same one again when it comes back through it: of expressions that it asks for.
+    pub(crate) fn through_database(self) -> database::Error {
+        let (name, mysql, detail) = (self.0.condition.name(), self.mysql_number(), self.0.detail.clone());
+        let error = self.into_database().with("condition", name).with("number", mysql);
+        match detail {
+            Some(detail) => error.with("detail", detail),
+            None => error,
+        }
+    }
+
     /// As an error of Tarantool's protocol.
     pub fn into_database(self) -> database::Error {
         match self.0.source {
@@ -515,6 +534,19 @@ impl From<database::Error> for Error {
             (Code::MemoryIssue, Condition::LimitExceeded),
             (Code::SequenceOverflow, Condition::SequenceExhausted),
         ];
+        let field = |wanted: &str| {
+            let fields = &source.body().fields;
+            fields.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone())
+        };
+        if let Some(condition) = field("condition").and_then(|name| Condition::of_name(&name)) {
+            let message = source.to_string();
+            let message = message.strip_prefix("Failed to execute SQL statement: ").unwrap_or(&message);
+            let mut error = Error::new(condition, message);
+            error.0.mysql = field("number").and_then(|number| number.parse().ok());
+            error.0.detail = field("detail");
+            error.0.source = Some(source);
+            return error;
+        }
         let known = of_code.iter().find(|(code, _)| source.is(*code));
         let condition = known.map_or(Condition::Other, |(_, condition)| *condition);
         let message = match condition {

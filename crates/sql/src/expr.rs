@@ -484,7 +484,18 @@ impl Expr {
                 let value = Box::new(value.replaced(change));
                 Expr::In(value, list.into_iter().map(|item| item.replaced(change)).collect(), collation)
             }
-            Expr::Subquery(subquery) => Expr::Subquery(subquery),
+            Expr::Subquery(subquery) => Expr::Subquery(match Rc::try_unwrap(subquery) {
+                Ok(mut own) => {
+                    if let Asked::Quantified { values, .. } = &mut own.asked {
+                        for value in values {
+                            *value = std::mem::replace(value, Expr::Const(Value::Null)).replaced(change);
+                        }
+                    }
+                    Rc::new(own)
+                }
+                // Whoever has it as well reads it where it was.
+                Err(shared) => shared,
+            }),
         }
     }
 }

@@ -79,6 +79,9 @@ impl Loader {
         let Write { table, change: Change::Insert { source, values, on_conflict, .. }, returning: None } = write else {
             return None;
         };
+        if table.has_generated() {
+            return None;
+        }
         let (Plan::Rows(rows, slots), OnConflict::Refuse) = (source, on_conflict) else { return None };
         let [row] = rows.as_slice() else { return None };
         let mut sources = Vec::with_capacity(values.len());

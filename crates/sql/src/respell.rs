@@ -50,6 +50,248 @@ fn parenthesis(tokens: &[TokenWithSpan], seen: &[usize], open: usize) -> Option<
     None
 }
 
+/// `((SELECT ...) UNION ...)` in the place of a value, where the parser expects no query behind two parentheses: the inner ones go, if they hold nothing
+/// together.
+pub(crate) fn unions(tokens: &mut [TokenWithSpan]) {
+    const COMBINING: [&str; 3] = ["union", "except", "intersect"];
+    const ENDING: [&str; 5] = ["order", "limit", "offset", "fetch", "for"];
+    let seen = seen(tokens);
+    let mut gone = Vec::new();
+    for (place, at) in seen.iter().enumerate().skip(1) {
+        let is_query = seen.get(place + 1).is_some_and(|next| is_word(&tokens[*next].token, "select"));
+        if tokens[*at].token != Token::LParen || tokens[seen[place - 1]].token != Token::LParen || !is_query {
+            continue;
+        }
+        let Some((end, _)) = parenthesis(tokens, &seen, place) else { continue };
+        let is_one = |at: &usize, words: &[&str]| words.iter().any(|word| is_word(&tokens[*at].token, word));
+        if !seen.get(end + 1).is_some_and(|next| is_one(next, &COMBINING)) {
+            continue;
+        }
+        let mut depth = 0usize;
+        let holds = seen[place..end].iter().any(|at| {
+            match tokens[*at].token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+            depth == 1 && (is_one(at, &COMBINING) || is_one(at, &ENDING))
+        });
+        if !holds {
+            gone.extend([*at, seen[end]]);
+        }
+    }
+    for at in gone {
+        tokens[at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+    }
+}
+
+/// Words that an operand of XOR ends at, going on from it.
+const AFTER_OPERANDS: [&str; 32] = [
+    "xor",
+    "or",
+    "then",
+    "else",
+    "when",
+    "from",
+    "where",
+    "having",
+    "on",
+    "as",
+    "group",
+    "order",
+    "limit",
+    "union",
+    "except",
+    "intersect",
+    "join",
+    "left",
+    "right",
+    "inner",
+    "outer",
+    "cross",
+    "natural",
+    "straight_join",
+    "for",
+    "into",
+    "window",
+    "asc",
+    "desc",
+    "using",
+    "set",
+    "returning",
+];
+/// Words that it ends at, going back.
+const BEFORE_OPERANDS: [&str; 18] = [
+    "xor",
+    "or",
+    "select",
+    "distinct",
+    "all",
+    "where",
+    "having",
+    "on",
+    "when",
+    "then",
+    "else",
+    "set",
+    "by",
+    "returning",
+    "values",
+    "limit",
+    "offset",
+    "update",
+];
+
+/// `a = b XOR c = d` of MySQL: XOR binds weaker than AND there, and the parser takes it for one that binds stronger than comparisons. So its operands
+/// get parentheses.
+pub(crate) fn exclusive_ors(tokens: &mut Vec<TokenWithSpan>) {
+    let seen = seen(tokens);
+    if !seen.iter().any(|at| is_word(&tokens[*at].token, "xor")) {
+        return;
+    }
+    let is_one = |place: usize, words: &[&str]| words.iter().any(|word| is_word(&tokens[seen[place]].token, word));
+    let is_call = |place: usize| {
+        let next = seen.get(place + 1).map(|at| &tokens[*at].token);
+        is_one(place, &["left", "right"]) && next == Some(&Token::LParen)
+    };
+    // Numbers of tokens before which parentheses come; whether they open.
+    let mut put: Vec<(usize, bool)> = Vec::new();
+    for place in (0..seen.len()).filter(|place| is_one(*place, &["xor"])) {
+        let (mut depth, mut cases, mut first) = (0usize, 0usize, place);
+        while let Some(before) = first.checked_sub(1) {
+            match tokens[seen[before]].token {
+                Token::RParen => depth += 1,
+                Token::LParen if depth == 0 => break,
+                Token::LParen => depth -= 1,
+                _ if depth > 0 => {}
+                _ if is_one(before, &["end"]) => cases += 1,
+                _ if cases > 0 => cases -= usize::from(is_one(before, &["case"])),
+                Token::Comma | Token::SemiColon | Token::Assignment | Token::StringConcat => break,
+                _ if is_one(before, &BEFORE_OPERANDS) => break,
+                _ => {}
+            }
+            first = before;
+        }
+        // `SET a = b XOR c` gives a column a value.
+        let is_set = first > 0 && is_assignment(tokens, &seen, first);
+        if is_set && let Some(equals) = (first..place).find(|at| tokens[seen[*at]].token == Token::Eq) {
+            first = equals + 1;
+        }
+        let (mut depth, mut cases, mut last) = (0usize, 0usize, place);
+        while let Some(at) = seen.get(last + 1) {
+            match tokens[*at].token {
+                Token::LParen => depth += 1,
+                Token::RParen if depth == 0 => break,
+                Token::RParen => depth -= 1,
+                _ if depth > 0 => {}
+                _ if is_one(last + 1, &["case"]) => cases += 1,
+                _ if cases > 0 => cases -= usize::from(is_one(last + 1, &["end"])),
+                _ if is_one(last + 1, &["end"]) => break,
+                Token::Comma | Token::SemiColon | Token::StringConcat | Token::EOF => break,
+                // `LEFT(text, 1)` is a function.
+                _ if is_one(last + 1, &AFTER_OPERANDS) && !is_call(last + 1) => break,
+                _ => {}
+            }
+            last += 1;
+        }
+        if first == place || last == place {
+            continue;
+        }
+        // The left side of one that follows another is the right side of that.
+        if !(first > 0 && is_one(first - 1, &["xor"])) {
+            put.extend([(seen[first], true), (seen[place], false)]);
+        }
+        put.extend([(seen[place + 1], true), (seen[last] + 1, false)]);
+    }
+    put.sort_by_key(|(at, opens)| (*at, *opens));
+    for (at, opens) in put.into_iter().rev() {
+        let span = tokens[at.min(tokens.len() - 1)].span;
+        let token = if opens { Token::LParen } else { Token::RParen };
+        tokens.insert(at, TokenWithSpan { token, span });
+    }
+}
+
+/// True if what begins at a place is one of the assignments behind SET.
+fn is_assignment(tokens: &[TokenWithSpan], seen: &[usize], first: usize) -> bool {
+    let mut depth = 0usize;
+    for place in (0..first).rev() {
+        match tokens[seen[place]].token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            Token::SemiColon => return false,
+            _ if depth > 0 => {}
+            _ if is_word(&tokens[seen[place]].token, "set") => return true,
+            _ if is_word(&tokens[seen[place]].token, "update") && place > 0 => {
+                // ON DUPLICATE KEY UPDATE.
+                return is_word(&tokens[seen[place - 1]].token, "key");
+            }
+            _ if ["where", "select", "having", "values"]
+                .iter()
+                .any(|word| is_word(&tokens[seen[place]].token, word)) =>
+            {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The default of a column by which ALTER TABLE says DROP EXPRESSION, which the parser does not know.
+pub(crate) const DROPS_EXPRESSION: &str = "drop expression";
+/// The same with IF EXISTS.
+pub(crate) const DROPS_EXPRESSION_IF_ANY: &str = "drop expression if exists";
+
+/// `ALTER COLUMN x DROP EXPRESSION [IF EXISTS]` of PostgreSQL, as a default that stands for it.
+pub(crate) fn dropped_expressions(tokens: &mut [TokenWithSpan]) {
+    let seen = seen(tokens);
+    if !seen.first().is_some_and(|at| is_word(&tokens[*at].token, "alter")) {
+        return;
+    }
+    for (place, at) in seen.iter().enumerate() {
+        let word =
+            |ahead: usize, wanted: &str| seen.get(place + ahead).is_some_and(|at| is_word(&tokens[*at].token, wanted));
+        if !word(0, "drop") || !word(1, "expression") || place < 3 {
+            continue;
+        }
+        let is_alter = |back: usize| is_word(&tokens[seen[place - back]].token, "alter");
+        let is_column = is_alter(2) || is_alter(3) && is_word(&tokens[seen[place - 2]].token, "column");
+        let ends = |ahead: usize| {
+            let next = seen.get(place + ahead).map(|at| &tokens[*at].token);
+            matches!(next, None | Some(Token::Comma | Token::SemiColon | Token::EOF))
+        };
+        let has_if = word(2, "if") && word(3, "exists");
+        if !is_column || !ends(if has_if { 4 } else { 2 }) {
+            continue;
+        }
+        let mark = if has_if { DROPS_EXPRESSION_IF_ANY } else { DROPS_EXPRESSION };
+        let (drop, expression) = (*at, seen[place + 1]);
+        let gone = if has_if { vec![seen[place + 2], seen[place + 3]] } else { Vec::new() };
+        tokens[drop].token = Token::make_keyword("SET");
+        // One word more is wanted: the white space behind it has room.
+        let blank = expression - 1;
+        tokens[blank].token = Token::make_keyword("DEFAULT");
+        tokens[expression].token = Token::make_word(mark, Some('"'));
+        for at in gone {
+            tokens[at].token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+        }
+    }
+}
+
+/// `AS (expression) PERSISTENT`, which is MariaDB's older word for STORED.
+pub(crate) fn persistent(tokens: &mut [TokenWithSpan]) {
+    let seen = seen(tokens);
+    if !seen.iter().take(3).any(|at| is_word(&tokens[*at].token, "table")) {
+        return;
+    }
+    for pair in seen.windows(2) {
+        if tokens[pair[0]].token == Token::RParen && is_word(&tokens[pair[1]].token, "persistent") {
+            tokens[pair[1]].token = Token::make_word("STORED", None);
+        }
+    }
+}
+
 /// `UPDATE LOW_PRIORITY IGNORE` of MySQL: the second word in SQLite's form, which the parser knows; the first one changes nothing.
 pub(crate) fn lenient_updates(tokens: &mut Vec<TokenWithSpan>) {
     let seen = seen(tokens);

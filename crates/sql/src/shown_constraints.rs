@@ -5,6 +5,7 @@ use crate::condition::text_of;
 use crate::dialect::Dialect;
 use crate::table::Table;
 use database::{Action, Database, Deferral};
+use std::rc::Rc;
 
 /// A constraint of a table that is no index.
 pub(crate) enum Shown {
@@ -49,7 +50,10 @@ pub(crate) fn of(database: &Database, table: &Table) -> Vec<Shown> {
             "SQL_EXPR" => text_of(&function.body).1.to_string(),
             _ => format!("{}()", function.name),
         };
-        let columns = check.field.map(|field| field as usize).into_iter().collect();
+        let columns = match check.field {
+            Some(field) => vec![field as usize],
+            None => columns_of_check(database, table, &function.body),
+        };
         shown.push(Shown::Check { name: check.name.clone(), text, columns });
     }
     for key in &def.foreign_keys {
@@ -78,6 +82,14 @@ pub(crate) fn of(database: &Database, table: &Table) -> Vec<Shown> {
         shown.push(Shown::Key { name, columns, parent, on_delete, on_update, deferral: key.deferral });
     }
     shown
+}
+
+/// The columns that the condition of a check reads.
+fn columns_of_check(database: &Database, table: &Table, body: &str) -> Vec<usize> {
+    let (dialect, text) = text_of(body);
+    let Ok(known) = Table::of(database, Rc::clone(&table.space)).map(Rc::new) else { return Vec::new() };
+    let bound = crate::bind::Binder::new(database, dialect).bind_check(&known, text, None);
+    bound.map_or_else(|_| Vec::new(), |(_, fields)| fields.iter().map(|(field, _)| *field as usize).collect())
 }
 
 /// An action in words; none for the one that is meant without a word.

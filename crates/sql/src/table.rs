@@ -3,7 +3,9 @@
 use crate::ddl::Identity;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::generated::Generated;
 use crate::selectivity::Alike;
+use crate::spelled::Spelled;
 use crate::types::{Base, Type};
 use database::{Database, SPACE_ID, Space};
 use std::rc::Rc;
@@ -45,6 +47,8 @@ pub(crate) struct Column {
     pub(crate) is_hidden: bool,
     /// PostgreSQL's GENERATED ... AS IDENTITY.
     pub(crate) identity: Option<Identity>,
+    /// GENERATED ALWAYS AS.
+    pub(crate) generated: Option<Generated>,
 }
 
 /// An index.
@@ -57,6 +61,8 @@ pub(crate) struct Index {
     pub(crate) is_ordered: bool,
     /// Fields, and whether one may be null; its collation.
     pub(crate) parts: Vec<(usize, bool, Option<Arc<Collation>>)>,
+    /// What it says beyond its columns.
+    pub(crate) spelled: Option<Rc<Spelled>>,
     /// By the number of parts, from one: rows that are alike in them, as far as that is known.
     pub(crate) alike: Option<Alike>,
 }
@@ -109,6 +115,7 @@ impl Table {
                     collation: field.collation.clone().filter(|collation| !collation.is_binary()),
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
                     identity: declared.and_then(|column| column.identity),
+                    generated: declared.and_then(|column| column.generated.clone()),
                 }
             })
             .collect();
@@ -119,6 +126,8 @@ impl Table {
         let sql = crate::Sql::of(database);
         let has_unique = space.index_defs().iter().any(|index| index.is_unique && index.id != IndexId::PRIMARY);
         let alone = if has_unique { crate::unique::names(database, &space) } else { Vec::new() };
+        let has_more = space.index_defs().iter().any(|index| index.id != IndexId::PRIMARY);
+        let spelled = if has_more { crate::spelled::of_space(database, &space) } else { Vec::new() };
         let indexes = space
             .index_defs()
             .iter()
@@ -130,6 +139,7 @@ impl Table {
                 },
                 id: index.id,
                 is_constraint: index.is_unique && (index.id == IndexId::PRIMARY || !alone.contains(&name)),
+                spelled: spelled.iter().find(|(known, _)| *known == name).map(|(_, spelled)| Rc::clone(spelled)),
                 name,
                 is_unique: index.is_unique,
                 is_ordered: index.kind == IndexKind::Tree,
@@ -155,6 +165,11 @@ impl Table {
     /// The fields of the primary key.
     pub(crate) fn primary_key(&self) -> &[(usize, bool, Option<Arc<Collation>>)] {
         self.indexes.first().map_or(&[], |index| &index.parts)
+    }
+
+    /// True if columns are computed of others.
+    pub(crate) fn has_generated(&self) -> bool {
+        self.columns.iter().any(|column| column.generated.is_some())
     }
 
     /// The numbers of those columns that everybody sees.
@@ -183,6 +198,7 @@ struct Declared {
     is_hidden: bool,
     is_postgres: bool,
     identity: Option<Identity>,
+    generated: Option<Generated>,
     raw: Option<String>,
 }
 
@@ -207,11 +223,16 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
             columns.push(declared);
             continue;
         }
+        let mut is_virtual = false;
         for _ in 0..reader.read_map().ok()? {
             let name = reader.read_value().ok()?;
             let value = reader.read_value().ok()?;
             let text = Reader::new(value).read_str().ok().and_then(|text| std::str::from_utf8(text).ok());
             match (Reader::new(name).read_str().ok(), text) {
+                (Some(b"generated"), Some(body)) => {
+                    declared.generated = Some(Generated { body: body.to_string(), is_virtual: false });
+                }
+                (Some(b"sql_virtual"), None) => is_virtual = Reader::new(value).read_bool() == Ok(true),
                 (Some(b"sql_hidden"), None) => declared.is_hidden = Reader::new(value).read_bool() == Ok(true),
                 (Some(b"sql_type"), Some(text)) => {
                     declared.ty = read_type(Dialect::Postgres, text);
@@ -229,6 +250,9 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
                 (Some(b"default"), Some(text)) => declared.default = Some(text.to_string()),
                 _ => {}
             }
+        }
+        if let Some(generated) = &mut declared.generated {
+            generated.is_virtual = is_virtual;
         }
         columns.push(declared);
     }

@@ -220,10 +220,16 @@ pub(super) fn check_rows(
 
 /// Errors: an expression among the checks of a space means nothing there.
 pub(super) fn check_meaning(database: &Database, context: &Context, space: &Rc<Space>) -> Result<()> {
-    match context.origin.is_replay() || space.def().checks.is_empty() {
-        true => Ok(()),
-        false => check_compiled(&database.constraints_of(space).checks),
+    let def = space.def();
+    if context.origin.is_replay() || def.checks.is_empty() && def.generated.is_empty() {
+        return Ok(());
     }
+    drop(def);
+    let constraints = database.constraints_of(space);
+    if let Some(Err(error)) = &constraints.generated {
+        return Err(error.clone());
+    }
+    check_compiled(&constraints.checks)
 }
 
 fn check_compiled(checks: &[Check]) -> Result<()> {

@@ -4,7 +4,9 @@ use super::build::{Work, check_not_building};
 use super::{SEQUENCE_ID, check_change, check_given_owner, constraints, disk, is_almighty};
 use crate::access::{ObjectType, Privileges, denied};
 use crate::catalog::constraints::{parse_actions, parse_checks, parse_foreign_keys};
-use crate::catalog::{CheckDef, ForeignKeyDef, MemoryLimit, SchemaObject, Space, SpaceDef, SpaceKind, Ttl};
+use crate::catalog::{
+    CheckDef, ForeignKeyDef, GeneratedDef, MemoryLimit, SchemaObject, Space, SpaceDef, SpaceKind, Ttl,
+};
 use crate::database::Database;
 use crate::disposal::Garbage;
 use crate::error::{Error, ErrorCode, Result};
@@ -53,7 +55,8 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
     let (mut group_id, mut is_temporary, mut is_view, mut own) = (0, false, false, None);
-    let mut given = Constraints { own: SpaceId(id), checks: Vec::new(), foreign_keys: Vec::new() };
+    let mut given =
+        Constraints { own: SpaceId(id), checks: Vec::new(), foreign_keys: Vec::new(), generated: Vec::new() };
     for_each_entry(opts, |key, value| {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &what]);
         match key {
@@ -102,7 +105,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
-    let Constraints { checks, mut foreign_keys, .. } = given;
+    let Constraints { checks, mut foreign_keys, generated, .. } = given;
     let own = own.map_or_else(|| Ok(OwnOptions::default()), |own| parse_own_options(own, &fields, &mut foreign_keys));
     let OwnOptions { ttl, memory_limit } = match own {
         Ok(own) => own,
@@ -114,7 +117,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         Err(why) => return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why])),
     };
     let keeps_rows = matches!(engine.as_str(), "memtx" | "vinyl");
-    let is_constrained = !checks.is_empty() || !foreign_keys.is_empty();
+    let is_constrained = !checks.is_empty() || !foreign_keys.is_empty() || !generated.is_empty();
     if is_constrained && (!keeps_rows || (256..512).contains(&id)) && !origin.is_replay() {
         let why = "constraints are for spaces of memtx and vinyl with rows of clients";
         return Err(Error::new(ErrorCode::WrongSpaceOptions, &[&5, &why]));
@@ -150,6 +153,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         memory_limit,
         checks,
         foreign_keys,
+        generated,
     })
 }
 
@@ -158,6 +162,7 @@ struct Constraints {
     own: SpaceId,
     checks: Vec<CheckDef>,
     foreign_keys: Vec<ForeignKeyDef>,
+    generated: Vec<GeneratedDef>,
 }
 
 impl Constraints {
@@ -198,7 +203,7 @@ fn parse_own_options(
             }
             b"foreign_key" => parse_actions(value, foreign_keys)?,
             // What programs say of a space, who understand it.
-            b"comment" | b"sql" | b"unique_index" | b"made_index" => {}
+            b"comment" | b"sql" | b"unique_index" | b"made_index" | b"index_text" => {}
             b"eviction" => {
                 evicts = match as_str(value) {
                     Some("clock") => Some(true),
@@ -254,6 +259,10 @@ fn parse_format(
                 }
                 "constraint" | "foreign_key" => {
                     constraints.read(key, value, Some(number - 1)).map_err(|why| wrong(&why))?;
+                }
+                "generated" => {
+                    let body = as_str(value).ok_or_else(|| wrong("'generated' must be string"))?.to_string();
+                    constraints.generated.push(GeneratedDef { field: number - 1, body });
                 }
                 _ => {}
             }

@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use crate::fields::{as_str, as_uint, for_each_entry};
-use crate::hooks::RowCondition;
+use crate::hooks::{GeneratedFields, RowCondition};
 use std::rc::Rc;
 use tuple::msgpack::{Kind, Reader};
 use tuple::{FieldDef, IndexId, SpaceId};
@@ -45,6 +45,15 @@ pub struct CheckDef {
     pub function_id: u32,
     /// The field, from 0; none if it looks at the row.
     pub field: Option<u32>,
+}
+
+/// A field whose value is computed of its row, whoever writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedDef {
+    /// The field, from 0.
+    pub field: u32,
+    /// The expression, as the bodies of functions have it.
+    pub body: String,
 }
 
 /// What happens to rows when the row that they name goes or gets another key.
@@ -314,6 +323,8 @@ pub(crate) struct Link {
 
 /// All that writes of a space have to heed, as of one version of the schema.
 pub(crate) struct Constraints {
+    /// What computes fields of rows, or why nothing does.
+    pub(crate) generated: Option<Result<Rc<dyn GeneratedFields>>>,
     pub(crate) checks: Vec<Check>,
     /// Keys of the space: rows of others that its own name.
     pub(crate) parents: Vec<Rc<Link>>,

@@ -10,7 +10,7 @@ mod space;
 mod ttl;
 mod user;
 
-pub use constraints::{Action, CheckDef, Deferral, FieldRef, ForeignKeyDef};
+pub use constraints::{Action, CheckDef, Deferral, FieldRef, ForeignKeyDef, GeneratedDef};
 pub use function::Function;
 pub use sequence::{Sequence, SequenceDef};
 pub(crate) use space::{Granted, PendingConstraints};

@@ -1,6 +1,6 @@
 //! Spaces.
 
-use super::constraints::{CheckDef, Constraints, ForeignKeyDef};
+use super::constraints::{CheckDef, Constraints, ForeignKeyDef, GeneratedDef};
 use super::{Sequence, Ttl};
 use crate::error::Result;
 use crate::eviction::Evictor;
@@ -61,6 +61,8 @@ pub struct SpaceDef {
     pub checks: Vec<CheckDef>,
     /// Rows of other spaces that rows name.
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Fields that are computed.
+    pub generated: Vec<GeneratedDef>,
 }
 
 /// What writes have to heed, and the version of the schema that it belongs to.
@@ -276,7 +278,8 @@ impl Space {
 
     pub(super) fn set_constrained(&self, is_referenced: bool) {
         let def = self.def.borrow();
-        let has_own = !def.checks.is_empty() || !def.foreign_keys.is_empty() || self.pending.borrow().is_some();
+        let has_rules = !def.checks.is_empty() || !def.foreign_keys.is_empty() || !def.generated.is_empty();
+        let has_own = has_rules || self.pending.borrow().is_some();
         self.constrained.set(has_own || is_referenced);
         *self.constraints.borrow_mut() = None;
     }

@@ -2,11 +2,11 @@
 
 use super::{Binder, Scope};
 use crate::cast::Strictness;
-use crate::condition::check_is_of_row;
+use crate::condition::{check_is_fixed, check_is_of_row};
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::table::Table;
-use crate::types::Type;
+use crate::types::{Base, Type};
 use sqlparser::ast;
 use std::rc::Rc;
 
@@ -51,6 +51,36 @@ impl Binder<'_> {
         let bound = self.bind(&scope, &expr)?;
         let expr = self.cast_to(bound, ty, strictness)?.expr;
         Ok((expr, used.fields()))
+    }
+
+    /// What a generated column is computed by, and which fields it reads, with their places. Errors: as of `bind_value`; it depends on more than the row.
+    pub(crate) fn bind_generated(
+        &self,
+        table: &Rc<Table>,
+        number: usize,
+        text: &str,
+    ) -> Result<(Expr, Vec<(u32, Slot)>)> {
+        let expr = self.parse_expression(text)?;
+        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let bound = self.bind(&scope, &expr)?;
+        let expr = self.assigned(table, number, bound)?;
+        check_is_fixed(self.dialect, &table.columns[number].name, &expr)?;
+        Ok((expr, used.fields()))
+    }
+
+    /// The type of a key of an index, and the number of its collation. Errors: as of `bind_generated`.
+    pub(crate) fn bind_key(&self, table: &Rc<Table>, text: &str) -> Result<(Type, Option<u32>)> {
+        let expr = self.parse_expression(text)?;
+        let (_, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        let bound = self.bind(&scope, &expr)?;
+        check_is_fixed(self.dialect, "", &bound.expr)?;
+        let ty = if bound.ty.base == Base::Unknown { Type::TEXT } else { bound.ty };
+        let collation = bound.collation.filter(|_| ty.base == Base::Text);
+        Ok((ty, collation.map(|collation| collation.id())))
     }
 
     /// What stands in a column that a row says nothing of. Errors: those of its expression.

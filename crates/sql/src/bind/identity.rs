@@ -22,6 +22,9 @@ pub(super) enum Given {
 
 /// What an INSERT does with the values that it gives for a column.
 pub(super) fn given(table: &Table, number: usize, overriding: Option<&InsertOverriding>) -> Given {
+    if table.columns[number].generated.is_some() {
+        return Given::Refused;
+    }
     match (table.columns[number].identity, overriding) {
         (Some(_), Some(InsertOverriding::User)) => Given::PassedOver,
         (Some(Identity::Always), None) => Given::Refused,
@@ -30,7 +33,7 @@ pub(super) fn given(table: &Table, number: usize, overriding: Option<&InsertOver
 }
 
 /// An INSERT gives a number for a column that has its own only.
-pub(super) fn refuse_given(table: &Table, number: usize) -> Error {
+fn refuse_given(table: &Table, number: usize) -> Error {
     let name = &table.columns[number].name;
     let what = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
     Error::new(Condition::GeneratedAlways, what)
@@ -50,6 +53,20 @@ pub(super) fn check_set(table: &Table, number: usize) -> Result<()> {
 }
 
 impl Binder<'_> {
+    /// The error for a value that an INSERT gives for a column which has none but its own.
+    pub(super) fn refuse_given(&self, table: &Table, number: usize) -> Error {
+        match table.columns[number].generated {
+            Some(_) => crate::generated::refuse_given(self.dialect, table, number),
+            None => refuse_given(table, number),
+        }
+    }
+
+    /// True for null where MySQL's dialect takes it for DEFAULT: of a generated column.
+    pub(super) fn is_no_value(&self, table: &Table, number: usize, expr: &sqlparser::ast::Expr) -> bool {
+        let is_null = matches!(expr, sqlparser::ast::Expr::Value(value) if value.value == sqlparser::ast::Value::Null);
+        self.dialect == Dialect::Mysql && is_null && table.columns[number].generated.is_some()
+    }
+
     /// Errors: null is given for a column that the space would fill then, where PostgreSQL refuses it.
     pub(super) fn check_generated_null(&self, table: &Table, number: usize, value: &Expr) -> Result<()> {
         let is_filled = self.dialect == Dialect::Postgres && table.generated.is_some_and(|(field, _)| field == number);

@@ -41,7 +41,11 @@ impl Binder<'_> {
         }
         let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let is_single;
-        let given = |number: usize| identity::given(&table, number, insert.overriding.as_ref());
+        let passes_over = self.dialect == Dialect::Mysql && insert.ignore;
+        let given = |number: usize| match table.columns[number].generated.is_some() {
+            true if passes_over => Given::PassedOver,
+            _ => identity::given(&table, number, insert.overriding.as_ref()),
+        };
         let source = match (&insert.source, insert.assignments.is_empty()) {
             (Some(query), _) => {
                 let (source, single) =
@@ -127,10 +131,13 @@ impl Binder<'_> {
                 let mut exprs = Vec::with_capacity(columns.len());
                 for (number, expr) in columns.iter().zip(row) {
                     exprs.push(match expr {
-                        expr if is_default(expr) || given(*number) == Given::PassedOver => {
+                        expr if is_default(expr)
+                            || given(*number) == Given::PassedOver
+                            || self.is_no_value(table, *number, expr) =>
+                        {
                             self.default_of(table, *number)?
                         }
-                        _ if given(*number) == Given::Refused => return Err(identity::refuse_given(table, *number)),
+                        _ if given(*number) == Given::Refused => return Err(self.refuse_given(table, *number)),
                         expr => match self.assigned(table, *number, self.bind(&scope, expr)?) {
                             Err(error) if self.dialect == Dialect::Postgres && is_of_size(&error) => {
                                 too_large = too_large.or(Some(error));
@@ -167,7 +174,7 @@ impl Binder<'_> {
             match given(*number) {
                 Given::Taken => {}
                 Given::PassedOver => continue,
-                Given::Refused => return Err(identity::refuse_given(table, *number)),
+                Given::Refused => return Err(self.refuse_given(table, *number)),
             }
             values[*number] = Some(self.assigned(table, *number, Bound::new(Expr::Slot(output.slot), output.ty))?);
         }
@@ -224,22 +231,34 @@ impl Binder<'_> {
                 let name = self.dialect.object_name(name)?;
                 table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, &name))
             }
-            ast::ConflictTarget::Columns { columns, .. } => {
+            ast::ConflictTarget::Columns { columns, predicate } => {
                 let mut wanted = Vec::new();
                 for column in columns {
                     wanted.push(self.column_of(table, &self.dialect.fold(column))?);
                 }
                 wanted.sort_unstable();
+                let mut predicate = predicate.as_ref();
+                while let Some(ast::Expr::Nested(inner)) = predicate {
+                    predicate = Some(inner);
+                }
+                let predicate = predicate.map(ToString::to_string);
                 table.indexes.iter().find(|index| {
-                    let mut fields: Vec<usize> = index.parts.iter().map(|part| part.0).collect();
+                    let spelled = index.spelled.as_ref();
+                    let mut fields: Vec<usize> = match spelled.map(|spelled| spelled.columns()) {
+                        None => index.parts.iter().map(|part| part.0).collect(),
+                        Some(Some(names)) => names.iter().filter_map(|name| table.column(self.dialect, name)).collect(),
+                        Some(None) => return false,
+                    };
                     fields.sort_unstable();
-                    index.is_unique && fields == wanted
+                    // One with WHERE is meant by its own condition only.
+                    let condition = spelled.and_then(|spelled| spelled.condition.as_ref());
+                    index.is_unique && fields == wanted && (condition.is_none() || condition == predicate.as_ref())
                 })
             }
         };
         found.map(|index| index.id).ok_or_else(|| {
             let what = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-            Error::new(Condition::InvalidTable, what)
+            Error::new(Condition::InvalidColumnReference, what)
         })
     }
 

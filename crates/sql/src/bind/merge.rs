@@ -137,7 +137,7 @@ impl Binder<'_> {
                 continue;
             }
             if identity::given(table, *number, None) == Given::Refused {
-                return Err(identity::refuse_given(table, *number));
+                return Err(self.refuse_given(table, *number));
             }
             let value = self.assigned(table, *number, self.bind(scope, expr)?)?;
             self.check_generated_null(table, *number, &value)?;

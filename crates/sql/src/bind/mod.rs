@@ -17,6 +17,7 @@ mod identity;
 mod insert;
 mod joins;
 mod json;
+mod keyed;
 mod merge;
 mod moments;
 mod mysql;
@@ -148,6 +149,8 @@ struct Scope<'p> {
     windows: Option<windows::Windows>,
     /// Calls of functions that give rows, where columns of this block may have any.
     sets: Option<RefCell<Vec<SetCall>>>,
+    /// The columns of the result, where names mean them: in HAVING of MySQL's dialect.
+    results: Vec<(String, Bound)>,
     /// Set while the arguments of an aggregate are bound.
     in_aggregate: Cell<bool>,
     /// The first relation that names mean: those before it are no part of the join whose condition is bound.
@@ -162,6 +165,7 @@ impl<'p> Scope<'p> {
             calls: None,
             windows: None,
             sets: None,
+            results: Vec::new(),
             in_aggregate: Cell::new(false),
             first: Cell::new(0),
         }
@@ -327,6 +331,11 @@ impl<'a> Binder<'a> {
     fn resolve(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Result<Bound> {
         let mut here = Some(scope);
         while let Some(scope) = here {
+            let is_result = |known: &&(String, Bound)| self.dialect.is_same(&known.0, name);
+            let may_be_result = qualifier.is_none() && !scope.in_aggregate.get();
+            if let Some((_, bound)) = scope.results.iter().filter(|_| may_be_result).find(is_result) {
+                return Ok(bound.clone());
+            }
             let mut found: Option<&RelationColumn> = None;
             for relation in &scope.relations[scope.first.get()..] {
                 if qualifier.is_some_and(|qualifier| !self.dialect.is_same(&relation.alias, qualifier)) {

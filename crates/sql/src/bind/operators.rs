@@ -34,7 +34,16 @@ impl Binder<'_> {
             if let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (left, right) {
                 return self.compare_tuples(scope, comparison, a, b);
             }
-            let (a, b) = (self.bind(scope, left)?, self.bind(scope, right)?);
+            match (left, right) {
+                (ast::Expr::Tuple(values), ast::Expr::Subquery(query)) => {
+                    return self.compare_with_row(scope, comparison, values, query, false);
+                }
+                (ast::Expr::Subquery(query), ast::Expr::Tuple(values)) if self.dialect != Dialect::Postgres => {
+                    return self.compare_with_row(scope, comparison, values, query, true);
+                }
+                _ => {}
+            }
+            let (a, b) = (self.bind_compared(scope, left)?, self.bind_compared(scope, right)?);
             // TRUE and FALSE as they are written are those of JSON beside a document.
             let (a, b) = match (self.dialect, a.ty.base, b.ty.base) {
                 (Dialect::Mysql, Base::Json, _) if is_truth(right) => {
@@ -197,6 +206,29 @@ impl Binder<'_> {
         for (a, b) in a.iter().zip(b) {
             pairs.push((self.bind(scope, a)?, self.bind(scope, b)?));
         }
+        self.compare_pairs(comparison, &pairs)
+    }
+
+    /// Several values compared with those of the one row of a query; null if it has none.
+    fn compare_with_row(
+        &self,
+        scope: &Scope<'_>,
+        comparison: Comparison,
+        values: &[ast::Expr],
+        query: &ast::Query,
+        is_turned: bool,
+    ) -> Result<Bound> {
+        let mut pairs = Vec::with_capacity(values.len());
+        for (at, value) in values.iter().enumerate() {
+            let value = self.bind(scope, value)?;
+            let column = self.row_column(scope, query, (at, values.len()))?;
+            pairs.push(if is_turned { (column, value) } else { (value, column) });
+        }
+        self.compare_pairs(comparison, &pairs)
+    }
+
+    /// Pairs of values, of which the first that differ decide.
+    fn compare_pairs(&self, comparison: Comparison, pairs: &[(Bound, Bound)]) -> Result<Bound> {
         let of_all = |comparison: Comparison| -> Result<Vec<Expr>> {
             pairs.iter().map(|(a, b)| self.compare_shown(comparison, a.clone(), b.clone())).collect()
         };

@@ -9,7 +9,7 @@ use crate::aggregates::{Aggregate, AggregateCall};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::expr::{Expr, Slot};
+use crate::expr::{Asked, Expr, Slot};
 use crate::grouping::GroupingSets;
 use crate::plan::{JoinKind, Lock, Plan, SortKey};
 use crate::types::{Base, Type};
@@ -68,7 +68,19 @@ impl Binder<'_> {
             |is_allowed: bool| scope.windows.iter().for_each(|windows| windows.is_allowed.set(is_allowed));
         allow_windows(false);
         let groups = self.bind_groups(&scope, &select.group_by, &columns)?;
+        if self.dialect == Dialect::Mysql && select.having.is_some() {
+            // What is grouped by is meant before what is shown.
+            let grouped = names_of_groups(self.dialect, &select.group_by);
+            let is_grouped = |name: &str| grouped.iter().any(|known| self.dialect.is_same(known, name));
+            let of_from = |name: &str| {
+                let mut known = scope.relations.iter().flat_map(|relation| &relation.columns);
+                known.any(|column| self.dialect.is_same(&column.name, name))
+            };
+            let results = columns.iter().filter(|(name, _)| !(is_grouped(name) && of_from(name)));
+            scope.results = results.cloned().collect();
+        }
         let having = select.having.as_ref().map(|having| self.condition(&scope, having)).transpose()?;
+        scope.results = Vec::new();
         allow_windows(true);
         let mut order = self.bind_order(&scope, tail.order_by, &columns)?;
         let mut on = match &select.distinct {
@@ -78,7 +90,9 @@ impl Binder<'_> {
         let mut having = having;
         let calls = scope.calls.take().map(RefCell::into_inner).unwrap_or_default();
         let mut windows = scope.windows.take().map(Windows::into_found).unwrap_or_default();
-        let is_grouped = !calls.is_empty() || !groups.all.is_empty() || groups.sets.is_some() || having.is_some();
+        let has_groups = !calls.is_empty() || !groups.all.is_empty() || groups.sets.is_some();
+        // Where nothing is grouped HAVING is one more WHERE in MySQL.
+        let is_grouped = has_groups || having.is_some() && self.dialect != Dialect::Mysql;
         let mut calls = calls;
         let (mut group_slots, mut kept) = (Vec::new(), Vec::new());
         if is_grouped {
@@ -110,9 +124,9 @@ impl Binder<'_> {
             if !kept.is_empty() {
                 plan = Plan::Map(Box::new(plan), kept);
             }
-            if let Some(having) = having {
-                plan = Plan::Filter(Box::new(plan), having);
-            }
+        }
+        if let Some(having) = having {
+            plan = Plan::Filter(Box::new(plan), having);
         }
         if !windows.is_empty() {
             if tail.lock.is_some() && self.dialect == Dialect::Postgres {
@@ -332,6 +346,9 @@ impl Binder<'_> {
                 expr.walk(&mut |part| {
                     if let Expr::Subquery(subquery) = part {
                         subquery.plan.reads(&mut |slot| within.push(slot));
+                        if let Asked::Quantified { values, .. } = &subquery.asked {
+                            values.iter().for_each(|value| value.slots(&mut |slot| within.push(slot)));
+                        }
                     }
                 });
             }
@@ -571,6 +588,17 @@ fn catalog_name(ty: Type) -> &'static str {
         Base::Json => "jsonb",
         _ => "text",
     }
+}
+
+/// Names that stand alone in GROUP BY.
+fn names_of_groups(dialect: Dialect, group_by: &ast::GroupByExpr) -> Vec<String> {
+    let ast::GroupByExpr::Expressions(exprs, _) = group_by else { return Vec::new() };
+    let name = |expr: &ast::Expr| match expr {
+        ast::Expr::Identifier(ident) => Some(dialect.fold(ident)),
+        ast::Expr::CompoundIdentifier(parts) => parts.last().map(|ident| dialect.fold(ident)),
+        _ => None,
+    };
+    exprs.iter().filter_map(name).collect()
 }
 
 fn set_lock(tree: &Tree, lock: Lock) {

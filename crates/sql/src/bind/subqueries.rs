@@ -30,7 +30,7 @@ impl Binder<'_> {
                     }
                     return Ok(Expr::Or(parts));
                 }
-                let mut value = self.bind(scope, expr)?;
+                let mut value = self.bind_compared(scope, expr)?;
                 let mut items = Vec::with_capacity(list.len());
                 let mut collation = None;
                 let mut bound = Vec::with_capacity(list.len() + 1);
@@ -141,6 +141,29 @@ impl Binder<'_> {
         }
         let ty = query.outputs.first().map_or(Type::UNKNOWN, |output| output.ty);
         Ok((self.make_subquery(query, asked, source), ty))
+    }
+
+    /// One column of the one row of a query that has so many.
+    pub(super) fn row_column(
+        &self,
+        scope: &Scope<'_>,
+        query: &ast::Query,
+        (at, wanted): (usize, usize),
+    ) -> Result<Bound> {
+        let source = format!("{query} column {at}");
+        let mut query = self.bind_query(query, Some(scope))?;
+        if query.outputs.len() != wanted {
+            let what = match query.outputs.len() > wanted {
+                true => "subquery has too many columns",
+                false => "subquery has too few columns",
+            };
+            return Err(Error::new(Condition::Syntax, what).mysql(1241));
+        }
+        query.outputs = vec![query.outputs.swap_remove(at)];
+        let (ty, collation) = (query.outputs[0].ty, query.outputs[0].collation.clone());
+        let mut bound = Bound::new(self.make_subquery(query, Asked::Scalar, source), ty);
+        bound.collation = collation;
+        Ok(bound)
     }
 
     /// `source`: the text of the rows, by which two of one query are known to be the same.

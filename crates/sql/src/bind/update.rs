@@ -165,6 +165,13 @@ impl Binder<'_> {
                     if self.dialect == Dialect::Postgres { Condition::Syntax } else { Condition::DuplicateColumn };
                 return Err(Error::new(condition, what));
             }
+            if table.columns[number].generated.is_some() {
+                // What it is set to is what it is.
+                if !is_default(value) && !self.is_no_value(table, number, value) {
+                    return Err(crate::generated::refuse_set(self.dialect, table, number));
+                }
+                return Ok(());
+            }
             let value = match is_default(value) {
                 true => self.default_set(table, number)?,
                 false if self.dialect == Dialect::Postgres => {

@@ -167,6 +167,9 @@ impl Binder<'_> {
 
     /// What stands in a column that a row says nothing of.
     pub(super) fn default_of(&self, table: &Table, number: usize) -> Result<Expr> {
+        if table.columns[number].generated.is_some() {
+            return Ok(Expr::Const(Value::Null));
+        }
         let Some(text) = &table.columns[number].default else {
             return match self.dialect {
                 Dialect::Mysql => self.implicit_default(table, number),

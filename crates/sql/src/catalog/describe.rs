@@ -1,25 +1,102 @@
 //! What functions ask about an object by its number or its name: `pg_get_indexdef`, `pg_get_viewdef`, `obj_description` and their like.
 
 use super::postgres::{class_rows, description_rows};
-use super::{View, Virtual, all, constraint_number, index_number, quoted, sequence_number, table_number};
+use super::{
+    View, Virtual, all, column_number, constraint_number, index_number, quoted, sequence_number, table_number,
+};
 use crate::dialect::Dialect;
 use crate::run::Run;
 use crate::shown_constraints;
-use crate::table::Table;
+use crate::spelled::SpelledKey;
+use crate::table::{Index, Table};
 use crate::value::Value;
+use std::fmt::Write as _;
 
 /// `CREATE INDEX` for an index.
 pub(super) fn index_definition(table: &Table, at: usize) -> String {
     let index = &table.indexes[at];
-    let columns: Vec<&str> = index.parts.iter().map(|(field, ..)| table.columns[*field].name.as_str()).collect();
+    let key = |number: usize| {
+        let order = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number)).map_or("", SpelledKey::order);
+        format!("{}{order}", index_key(table, index, number, true))
+    };
+    let keys: Vec<String> = (0..key_count(index)).map(key).collect();
+    let mut more = String::new();
+    if let Some(spelled) = &index.spelled {
+        if !spelled.included.is_empty() {
+            let names: Vec<String> = spelled.included.iter().map(|name| quoted(name)).collect();
+            let _ = write!(more, " INCLUDE ({})", names.join(", "));
+        }
+        if spelled.has_equal_nulls {
+            more.push_str(" NULLS NOT DISTINCT");
+        }
+        if let Some(condition) = &spelled.condition {
+            let _ = write!(more, " WHERE ({condition})");
+        }
+    }
     let unique = if index.is_unique { "UNIQUE " } else { "" };
     let method = if index.is_ordered { "btree" } else { "hash" };
     format!(
-        "CREATE {unique}INDEX {} ON public.{} USING {method} ({})",
+        "CREATE {unique}INDEX {} ON public.{} USING {method} ({}){more}",
         quoted(&index.name),
         quoted(&table.name),
-        columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ")
+        keys.join(", ")
     )
+}
+
+/// How many keys an index has, as it is said.
+pub(super) fn key_count(index: &Index) -> usize {
+    index.spelled.as_ref().map_or(index.parts.len(), |spelled| spelled.keys.len())
+}
+
+/// A key of an index as CREATE INDEX has it: an expression that is no call stands in parentheses.
+fn index_key(table: &Table, index: &Index, number: usize, is_among_others: bool) -> String {
+    match index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number)) {
+        Some(key) if !key.is_expression => quoted(&key.text),
+        Some(key) if is_call(&key.text) => key.text.clone(),
+        Some(key) if is_among_others => format!("(({}))", key.text),
+        Some(key) => format!("({})", key.text),
+        None => index.parts.get(number).map_or_else(String::new, |(field, ..)| quoted(&table.columns[*field].name)),
+    }
+}
+
+/// True for `function(...)` with nothing behind it.
+fn is_call(text: &str) -> bool {
+    let name = text.split('(').next().unwrap_or_default();
+    let mut depth = 0;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_.".contains(c));
+    let ends_early = text.char_indices().any(|(at, c)| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ')' && depth == 0 && at + 1 < text.len()
+    });
+    is_name && text.ends_with(')') && !ends_early
+}
+
+/// The expressions among the keys of an index, and the condition of its rows: as `pg_index` has them.
+pub(super) fn expressions_of(index: &Index) -> (Value, Value) {
+    let Some(spelled) = &index.spelled else { return (Value::Null, Value::Null) };
+    let texts: Vec<String> = spelled
+        .keys
+        .iter()
+        .filter(|key| key.is_expression)
+        .map(|key| if is_call(&key.text) { key.text.clone() } else { format!("({})", key.text) })
+        .collect();
+    let expressions = if texts.is_empty() { Value::Null } else { Value::text(texts.join(", ")) };
+    (expressions, spelled.condition.as_ref().map_or(Value::Null, |text| Value::text(format!("({text})"))))
+}
+
+/// Numbers of the columns of an index; 0 for an expression. Those of INCLUDE are the last.
+pub(super) fn columns_of_index(table: &Table, index: &Index) -> Vec<i64> {
+    let number = |name: &String| {
+        let at = table.columns.iter().position(|column| column.name == *name);
+        at.map_or(0, |at| column_number(table, at))
+    };
+    match &index.spelled {
+        None => index.parts.iter().map(|(field, ..)| column_number(table, *field)).collect(),
+        Some(spelled) => {
+            let keys = spelled.keys.iter().map(|key| if key.is_expression { 0 } else { number(&key.text) });
+            keys.chain(spelled.included.iter().map(number)).collect()
+        }
+    }
 }
 
 /// `pg_get_indexdef`, `pg_get_constraintdef`, names of numbers: what functions ask for.
@@ -32,8 +109,12 @@ pub(crate) fn describe_index(run: &Run<'_>, number: i64, column: i64) -> Option<
     if column == 0 {
         return Some(index_definition(&table, at));
     }
-    let (field, ..) = table.indexes[at].parts.get(usize::try_from(column - 1).ok()?)?;
-    Some(quoted(&table.columns[*field].name))
+    let index = &table.indexes[at];
+    let number = usize::try_from(column - 1).ok()?;
+    match index.spelled.as_ref().and_then(|spelled| spelled.included.get(number.checked_sub(key_count(index))?)) {
+        Some(included) => Some(quoted(included)),
+        None => Some(index_key(&table, index, number, false)).filter(|key| !key.is_empty()),
+    }
 }
 
 /// The definition of a constraint: its number is that of its index.
@@ -49,8 +130,12 @@ pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> 
         .into_iter()
         .find(|(table, at)| index_number(table.space.id.0, u64::from(table.indexes[*at].id.0)) == number)?;
     let index = table.indexes.get(at).filter(|index| index.is_constraint)?;
-    let columns: Vec<String> = index.parts.iter().map(|(field, ..)| quoted(&table.columns[*field].name)).collect();
-    let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
+    let columns: Vec<String> = (0..key_count(index)).map(|number| index_key(&table, index, number, true)).collect();
+    let kind = match index.spelled.as_ref().is_some_and(|spelled| spelled.has_equal_nulls) {
+        _ if index.id.0 == 0 => "PRIMARY KEY",
+        true => "UNIQUE NULLS NOT DISTINCT",
+        false => "UNIQUE",
+    };
     Some(format!("{kind} ({})", columns.join(", ")))
 }
 

@@ -1,6 +1,6 @@
 //! `pg_catalog`: rows of the tables that PostgreSQL alone has.
 
-use super::describe::index_definition;
+use super::describe::{columns_of_index, expressions_of, index_definition, key_count};
 use super::types::{PG_TYPES, modifier, storage_of, type_number};
 use super::{
     ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
@@ -146,7 +146,7 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(default_of(view, table, at).is_some()),
             Value::Bool(false),
             text(Identity::letter(column.identity)),
-            text(""),
+            text(if column.generated.is_some() { "s" } else { "" }),
             Value::Bool(false),
             Value::Bool(true),
             int(0),
@@ -175,15 +175,20 @@ pub(super) fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |(table, at): (Rc<Table>, usize)| {
         let index = &table.indexes[at];
         let is_primary = index.id.0 == 0;
-        let keys: Vec<i64> = index.parts.iter().map(|(field, ..)| column_number(&table, *field)).collect();
+        let keys = columns_of_index(&table, index);
+        let (expressions, condition) = expressions_of(index);
         let zeros = || numbers(keys.iter().map(|_| 0));
+        let order = |number: usize| {
+            let key = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number));
+            key.map_or(0, |key| i64::from(key.is_descending) + 2 * i64::from(key.puts_nulls_first))
+        };
         vec![
             int(index_number(table.space.id.0, u64::from(index.id.0))),
             int(table_number(table.space.id.0)),
             int(keys.len() as i64),
-            int(keys.len() as i64),
+            int(key_count(index) as i64),
             Value::Bool(index.is_unique),
-            Value::Bool(false),
+            Value::Bool(index.spelled.as_ref().is_some_and(|spelled| spelled.has_equal_nulls)),
             Value::Bool(is_primary),
             Value::Bool(false),
             Value::Bool(true),
@@ -196,9 +201,9 @@ pub(super) fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             numbers(keys.iter().copied()),
             zeros(),
             zeros(),
-            zeros(),
-            Value::Null,
-            Value::Null,
+            numbers((0..key_count(index)).map(order)),
+            expressions,
+            condition,
         ]
     };
     view.indexes().into_iter().map(row).collect()
@@ -228,7 +233,7 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(true),
             int(0),
             Value::Bool(true),
-            numbers(index.parts.iter().map(|(field, ..)| column_number(&table, *field))),
+            numbers(columns_of_index(&table, index)),
             Value::Null,
             Value::Null,
         ]
@@ -418,6 +423,32 @@ pub(super) fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         ]
     };
     view.indexes().into_iter().map(row).collect()
+}
+
+/// Sequences as `pg_sequences` has them.
+pub(super) fn pg_sequences_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let row = |def: Rc<database::SequenceDef>| {
+        let last = view.database.catalog.sequence(def.id).and_then(|sequence| sequence.value());
+        let ty = match (def.max, def.min) {
+            (32_767, 1 | -32_768) => "smallint",
+            (2_147_483_647, 1 | -2_147_483_648) => "integer",
+            _ => "bigint",
+        };
+        vec![
+            text("public"),
+            text(&def.name),
+            text(&view.database.catalog.user_name(def.owner)),
+            text(ty),
+            int(def.start),
+            int(def.min),
+            int(def.max),
+            int(def.step),
+            Value::Bool(def.is_cyclic),
+            int(1),
+            last.map_or(Value::Null, int),
+        ]
+    };
+    shown_sequences(view).into_iter().map(row).collect()
 }
 
 pub(super) fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {

@@ -101,7 +101,9 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(&table.name),
                 text(&column.name),
                 int(number),
-                default_of(view, &table, at).map_or(Value::Null, |default| text(&default)),
+                default_of(view, &table, at)
+                    .filter(|_| column.generated.is_none())
+                    .map_or(Value::Null, |default| text(&default)),
                 text(if column.is_nullable { "YES" } else { "NO" }),
                 text(&shown),
                 length.clone(),
@@ -119,14 +121,16 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(udt),
                 text(if identity.is_some() { "YES" } else { "NO" }),
                 identity.as_ref().map_or(Value::Null, |(how, _)| text(&how.word().to_uppercase())),
-                text("NEVER"),
+                text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }),
                 text("YES"),
                 text(&shown),
                 text(key),
                 text(""),
                 text(""),
                 Value::Null,
-                Value::Null,
+                default_of(view, &table, at)
+                    .filter(|_| column.generated.is_some())
+                    .map_or(Value::Null, |expression| text(&expression)),
                 text(&catalog),
                 text("pg_catalog"),
                 of_identity(&|def| def.start.to_string()),

@@ -59,7 +59,9 @@ impl Ddl<'_> {
                         if let Some(column) = format.get_mut(number) {
                             set_name(column, &self.dialect.fold(new_column_name));
                         }
+                        crate::constraint::rename_in_generated(format, &old, &new);
                     })?;
+                    self.rename_in_spelled(table.space.id, &table.columns[number].name, &new)?;
                     let checks = self.renamed_checks(&table, &old, &self.dialect.fold(new_column_name))?;
                     let def = table.space.def();
                     match checks == def.checks {
@@ -80,8 +82,9 @@ impl Ddl<'_> {
                 AlterTableOperation::AddColumn { column_def, if_not_exists, column_position, .. } => {
                     self.add_column(&table, column_def, *if_not_exists, column_position.as_ref())?;
                 }
-                AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
-                    self.drop_columns(&table, column_names, *if_exists)?;
+                AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+                    let cascades = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                    self.drop_columns(&table, column_names, *if_exists, cascades)?;
                 }
                 AlterTableOperation::AlterColumn { column_name, op } => {
                     self.alter_column(&table, &self.dialect.fold(column_name), op)?;

@@ -7,6 +7,7 @@ use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::mysql::assign::Choices;
+use crate::respell::{DROPS_EXPRESSION, DROPS_EXPRESSION_IF_ANY};
 use crate::table::{Index, Table};
 use crate::types::{Base, Type};
 use database::{Action, FieldRef};
@@ -70,6 +71,7 @@ impl Ddl<'_> {
         }
         let implicit = match self.dialect {
             // What a column holds that may not be null and of which nothing is said.
+            _ if column.generated.is_some() => None,
             Dialect::Mysql if !column.is_nullable && !keys.is_generated => {
                 // Of words the first one.
                 let choices = Choices::of(&column.declared);
@@ -83,10 +85,12 @@ impl Ddl<'_> {
             true => crate::alter::Source::Number,
             false => crate::alter::Source::Expression(column.default.clone().or(implicit), None),
         };
-        let at = self.place_column(table, &mut shape, position, None, column, source)?;
+        let mut at = self.place_column(table, &mut shape, position, None, column, source)?;
         let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
         if keys.is_primary {
             self.show_primary(table, &mut shape, vec![at], "")?;
+            // The hidden key may have stood before it.
+            at = shape.indexes.iter().find(|(id, _)| *id == 0).map_or(at, |(_, primary)| primary.fields[0]);
         }
         if keys.is_unique {
             let index = NewIndex { name: String::new(), is_unique: true, fields: vec![at] };
@@ -122,7 +126,8 @@ impl Ddl<'_> {
         name: &str,
     ) -> Result<()> {
         let is_key = |at: &usize| shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(at));
-        let hidden = shape.columns.iter().position(|column| column.is_hidden).filter(is_key);
+        let hidden = shape.columns.iter().position(|column| column.is_hidden && column.generated.is_none());
+        let hidden = hidden.filter(is_key);
         let Some(hidden) = hidden else {
             let what = match self.dialect {
                 Dialect::Mysql => "Multiple primary key defined".to_string(),
@@ -198,7 +203,7 @@ impl Ddl<'_> {
             None => quoted,
         };
         let source = crate::alter::Source::Expression(Some(text), Some(at));
-        let at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
+        let mut at = self.place_column(table, &mut shape, position, Some(at), column, source)?;
         match (keys.is_generated, shape.generated == Some(at)) {
             (true, false) if shape.generated.is_some() => {
                 let what = "there can be only one auto-increment column";
@@ -210,6 +215,8 @@ impl Ddl<'_> {
         }
         if keys.is_primary {
             self.show_primary(table, &mut shape, vec![at], "")?;
+            // The hidden key may have stood before it.
+            at = shape.indexes.iter().find(|(id, _)| *id == 0).map_or(at, |(_, primary)| primary.fields[0]);
         }
         if keys.is_unique {
             let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
@@ -271,6 +278,20 @@ impl Ddl<'_> {
         use ast::AlterColumnOperation as Op;
         let at = self.column_at(table, name)?;
         let mut shape = self.shape_of(table)?;
+        if let Op::SetDefault { value: ast::Expr::Identifier(mark) } = operation
+            && matches!(mark.value.as_str(), DROPS_EXPRESSION | DROPS_EXPRESSION_IF_ANY)
+        {
+            return self.drop_expression(table, at, mark.value == DROPS_EXPRESSION_IF_ANY);
+        }
+        if table.columns[at].generated.is_some() && matches!(operation, Op::SetDefault { .. } | Op::DropDefault) {
+            let what =
+                format!("column \"{}\" of relation \"{}\" is a generated column", table.columns[at].name, table.name);
+            let error = Error::new(Condition::Syntax, what).mysql(3106);
+            return Err(match operation {
+                Op::DropDefault => error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead."),
+                _ => error,
+            });
+        }
         match operation {
             Op::SetDefault { value }
                 if self.dialect == Dialect::Mysql
@@ -339,6 +360,14 @@ impl Ddl<'_> {
                     let what = format!("a foreign key constraint of column \"{name}\" cannot be implemented");
                     return Err(Error::new(Condition::TypeMismatch, what));
                 }
+                let computed = self.generated_of(table, at);
+                let mut readers = computed.iter().filter(|reader| !table.columns[**reader].is_hidden);
+                if let Some(reader) = readers.next().filter(|_| self.dialect == Dialect::Postgres) {
+                    let what = "cannot alter type of a column used by a generated column";
+                    let detail =
+                        format!("Column \"{name}\" is used by generated column \"{}\".", table.columns[*reader].name);
+                    return Err(Error::new(Condition::Unsupported, what).detail(detail));
+                }
                 self.change_identity_type(table, at, ty)?;
                 let collation = self.order_of_documents(ty);
                 let column = &mut shape.columns[at];
@@ -357,6 +386,25 @@ impl Ddl<'_> {
             }
             Op::GenericOptions { options } => self.alter_identity(table, at, options),
         }
+    }
+
+    /// A generated column is one like any other from now on, with the values that it has. Errors: it is none.
+    fn drop_expression(&self, table: &Table, at: usize, if_exists: bool) -> Result<()> {
+        if table.columns[at].generated.is_none() {
+            let what = format!(
+                "column \"{}\" of relation \"{}\" is not a stored generated column",
+                table.columns[at].name, table.name
+            );
+            return if if_exists { Ok(()) } else { Err(Error::new(Condition::NotInState, what)) };
+        }
+        let format = self.changed_format(table, |format| {
+            if let Some(column) = format.get_mut(at) {
+                let mut entries = crate::constraint::raw_entries(column);
+                entries.retain(|(key, _)| !matches!(key.as_str(), "generated" | "sql_virtual"));
+                *column = crate::constraint::encode_entries(&entries);
+            }
+        })?;
+        self.update_space(table, 6, |out| out.extend_from_slice(&format), None)
     }
 
     pub(super) fn column_at(&self, table: &Table, name: &str) -> Result<usize> {
@@ -394,7 +442,13 @@ impl Ddl<'_> {
         self.update_space(table, 6, |out| out.extend_from_slice(&format), None)
     }
 
-    pub(super) fn drop_columns(&self, table: &Table, names: &[ast::Ident], if_exists: bool) -> Result<()> {
+    pub(super) fn drop_columns(
+        &self,
+        table: &Table,
+        names: &[ast::Ident],
+        if_exists: bool,
+        cascades: bool,
+    ) -> Result<()> {
         for name in names {
             let name = self.dialect.fold(name);
             let table = self.table_named(&table.name)?;
@@ -413,6 +467,16 @@ impl Ddl<'_> {
             if self.dialect == Dialect::Mysql && self.is_in_foreign_key(&table, at) {
                 let what = format!("Cannot drop column '{name}': needed in a foreign key constraint");
                 return Err(Error::new(Condition::InvalidTable, what).mysql(1828));
+            }
+            self.drop_computed_of(&table, at)?;
+            let table = self.table_named(&table.name)?;
+            let computed = self.generated_of(&table, at);
+            if cascades && self.dialect == Dialect::Postgres && !computed.is_empty() {
+                let ident = |at: &usize| ast::Ident::with_quote('"', &table.columns[*at].name);
+                let first: Vec<ast::Ident> =
+                    computed.iter().map(ident).chain([ast::Ident::with_quote('"', &name)]).collect();
+                self.drop_columns(&table, &first, if_exists, cascades)?;
+                continue;
             }
             let mut shape = self.shape_of(&table)?;
             self.remove_column(&table, &mut shape, at)?;
@@ -445,7 +509,8 @@ impl Ddl<'_> {
         }
         let mut declared = Declared::default();
         let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        let is_plain = !keys.is_primary && !keys.is_unique && !keys.is_generated && column.default.is_none();
+        let has_values = keys.is_generated || column.default.is_some() || column.generated.is_some();
+        let is_plain = !keys.is_primary && !keys.is_unique && !has_values;
         if !is_plain || !column.is_nullable || position.is_some() {
             return self.add_column_with(table, (column, keys), &declared, position);
         }

@@ -2,9 +2,11 @@
 
 use super::sequences::Said;
 use super::{Ddl, NewColumn, NewIndex};
+use crate::condition::body_of;
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::generated::Generated;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
@@ -152,6 +154,7 @@ impl Ddl<'_> {
             comment: None,
             is_hidden: false,
             identity: None,
+            generated: None,
             declared: declared.clone(),
         };
         if self.dialect == Dialect::Mysql && ty.base == Base::Text {
@@ -184,6 +187,9 @@ impl Ddl<'_> {
                 }
                 ColumnOption::OnUpdate(expr) => new.on_update = Some(expr.to_string()),
                 ColumnOption::Invisible => {}
+                ColumnOption::Collation(name) if crate::dialect::is_plain_collation(self.dialect, name) => {
+                    new.collation = None;
+                }
                 ColumnOption::Collation(name) => {
                     let name = self.dialect.object_name(name)?;
                     let found = self
@@ -207,6 +213,9 @@ impl Ddl<'_> {
                         (&mut new, &mut keys),
                         (*generated_as, sequence_options.as_deref()),
                     )?;
+                }
+                ColumnOption::Generated { generation_expr: Some(expr), generation_expr_mode, .. } => {
+                    self.declare_generated(table, &mut new, expr, *generation_expr_mode)?;
                 }
                 ColumnOption::Identity(_) => {
                     keys.is_generated = true;
@@ -236,6 +245,14 @@ impl Ddl<'_> {
                 other => return Err(Error::unsupported(format!("'{other}' of column {}", new.name))),
             }
         }
+        if new.generated.is_some() && (new.default.is_some() || keys.is_generated) {
+            let what = match new.default.is_some() {
+                true => "both default and generation expression specified for column",
+                false => "both identity and generation expression specified for column",
+            };
+            let what = format!("{what} \"{}\" of table \"{table}\"", new.name);
+            return Err(Error::new(Condition::Syntax, what).mysql(1221));
+        }
         if self.dialect == Dialect::Mysql {
             if let Some(default) = &new.default
                 && default.eq_ignore_ascii_case("null")
@@ -262,6 +279,30 @@ impl Ddl<'_> {
             return Err(Error::new(Condition::InvalidTable, what).tarantool(database::ErrorCode::ModifyIndex));
         }
         Ok((new, keys))
+    }
+
+    /// GENERATED ALWAYS AS of a column that is declared; what the expression means is looked at when the table has it.
+    fn declare_generated(
+        &self,
+        table: &str,
+        new: &mut NewColumn,
+        expr: &ast::Expr,
+        mode: Option<ast::GeneratedExpressionMode>,
+    ) -> Result<()> {
+        if self.dialect == Dialect::Tarantool {
+            return Err(Error::unsupported(format!("GENERATED ALWAYS AS of column {}", new.name)));
+        }
+        let is_virtual = mode != Some(ast::GeneratedExpressionMode::Stored);
+        if is_virtual && self.dialect == Dialect::Postgres {
+            return Err(Error::new(Condition::Syntax, "a generated column of PostgreSQL's is STORED"));
+        }
+        if new.generated.is_some() {
+            let what =
+                format!("multiple generation clauses specified for column \"{}\" of table \"{table}\"", new.name);
+            return Err(Error::new(Condition::Syntax, what));
+        }
+        new.generated = Some(Generated { body: body_of(self.dialect, &expr.to_string()), is_virtual });
+        Ok(())
     }
 
     pub(super) fn add_constraint(
@@ -317,6 +358,7 @@ impl Ddl<'_> {
             + u32::from(column.on_update.is_some())
             + u32::from(column.comment.is_some())
             + u32::from(column.identity.is_some())
+            + column.generated.as_ref().map_or(0, |generated| 1 + u32::from(generated.is_virtual))
             + u32::from(column.is_hidden);
         msgpack::encode_map(row, count);
         let mut put = |name: &str, value: &str| {
@@ -340,6 +382,13 @@ impl Ddl<'_> {
         }
         if let Some(identity) = column.identity {
             put("sql_identity", identity.word());
+        }
+        if let Some(generated) = &column.generated {
+            put("generated", &generated.body);
+            if generated.is_virtual {
+                msgpack::encode_str(row, b"sql_virtual");
+                msgpack::encode_bool(row, true);
+            }
         }
         if column.is_hidden {
             msgpack::encode_str(row, b"sql_hidden");

@@ -1,5 +1,6 @@
 //! Indexes: CREATE INDEX, and constraints that are indexes.
 
+use super::computed_keys::Wanted;
 use super::{Ddl, NewColumn, NewIndex};
 use crate::constraint::Declared;
 use crate::dialect::Dialect;
@@ -64,7 +65,9 @@ impl Ddl<'_> {
     ) -> Result<Vec<usize>> {
         let mut fields = Vec::new();
         for column in listed {
-            let name = match &column.column.expr {
+            let expr =
+                if self.dialect == Dialect::Postgres { self.bare(&column.column.expr) } else { &column.column.expr };
+            let name = match expr {
                 ast::Expr::Identifier(ident) => self.dialect.fold(ident),
                 // A number of characters that an index looks at: it looks at all of them.
                 ast::Expr::Function(function) if self.dialect == Dialect::Mysql && is_prefix(function) => {
@@ -141,6 +144,9 @@ impl Ddl<'_> {
         if let TableConstraint::UniqueUsingIndex(using) = constraint {
             return self.take_index(table, using);
         }
+        if let Some(key) = self.computed_key(constraint) {
+            return self.add_computed_key(table, &key);
+        }
         let columns = self.columns_of(table);
         let (mut primary, mut indexes, mut declared) = (None, Vec::new(), Declared::default());
         self.add_constraint(&table.name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
@@ -177,6 +183,49 @@ impl Ddl<'_> {
         let name = primary.name.clone();
         self.show_primary(table, &mut shape, primary.fields, &name)?;
         self.reshape(table, shape)
+    }
+
+    /// What a constraint says that is an index over more than columns: UNIQUE NULLS NOT DISTINCT, and `KEY ((expression))` of MySQL's dialect.
+    pub(super) fn computed_key<'s>(&self, constraint: &'s TableConstraint) -> Option<ComputedKey<'s>> {
+        let (name, columns, is_unique, has_equal_nulls) = match constraint {
+            TableConstraint::Unique(key) => {
+                let has_equal_nulls = key.nulls_distinct == ast::NullsDistinctOption::NotDistinct;
+                let name = key.index_name.as_ref().or(key.name.as_ref());
+                (name, &key.columns, true, has_equal_nulls && self.dialect == Dialect::Postgres)
+            }
+            TableConstraint::Index(key) => (key.name.as_ref(), &key.columns, false, false),
+            _ => return None,
+        };
+        let is_expression = |column: &ast::IndexColumn| matches!(column.column.expr, ast::Expr::Nested(_));
+        let is_computed = has_equal_nulls || self.dialect == Dialect::Mysql && columns.iter().any(is_expression);
+        let wanted = Wanted { keys: columns, predicate: None, include: &[], is_unique, has_equal_nulls };
+        is_computed.then_some(ComputedKey { name, wanted })
+    }
+
+    fn add_computed_key(&self, table: &Table, key: &ComputedKey<'_>) -> Result<()> {
+        let columns = self.columns_of(table);
+        let is_taken = |known: &str| table.indexes.iter().any(|index| self.dialect.is_same(&index.name, known));
+        let name = match key.name {
+            Some(name) => self.dialect.fold(name),
+            None if self.dialect == Dialect::Mysql => {
+                let numbered = (2..).map(|number| format!("functional_index_{number}"));
+                let mut names = std::iter::once("functional_index".to_string()).chain(numbered);
+                names.find(|name| !is_taken(name)).unwrap_or_default()
+            }
+            None => {
+                let fields = self.fields_of(&table.name, &columns, key.wanted.keys)?;
+                let index = NewIndex { name: String::new(), is_unique: true, fields };
+                self.free_index_name(&table.name, &index, &columns, is_taken)
+            }
+        };
+        if is_taken(&name) {
+            return Err(match self.dialect {
+                Dialect::Mysql => Error::new(Condition::DuplicateObject, format!("Duplicate key name '{name}'")),
+                _ => Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists")),
+            });
+        }
+        self.create_computed(&key.wanted, table, &name)?;
+        self.set_constraint(table.space.id, &name, true)
     }
 
     /// Columns become the primary key of a table of many rows, which are looked at a slice at a time. The hidden key stays as a column that nobody sees
@@ -224,13 +273,18 @@ impl Ddl<'_> {
 
     pub(super) fn create_index(&self, create: &ast::CreateIndex) -> Result<u64> {
         let table = self.table(&create.table_name)?;
-        if create.predicate.is_some() || !create.include.is_empty() {
+        let columns: Vec<NewColumn> = self.columns_of(&table);
+        let is_computed = self.is_computed(create);
+        if !is_computed && (create.predicate.is_some() || !create.include.is_empty()) {
             return Err(Error::unsupported("CREATE INDEX with WHERE or INCLUDE"));
         }
-        let columns: Vec<NewColumn> = self.columns_of(&table);
-        let fields = self.fields_of(&table.name, &columns, &create.columns)?;
+        let fields = match is_computed {
+            true => Vec::new(),
+            false => self.fields_of(&table.name, &columns, &create.columns)?,
+        };
         let name = match &create.name {
             Some(name) => self.dialect.object_name(name)?,
+            None if self.dialect == Dialect::Postgres => self.name_of_keys(create, &table),
             None => {
                 let names: Vec<&str> = fields.iter().map(|field| columns[*field].name.as_str()).collect();
                 format!("{}_{}_idx", table.name, names.join("_"))
@@ -249,12 +303,23 @@ impl Ddl<'_> {
                 if self.dialect == Dialect::Postgres { Condition::DuplicateTable } else { Condition::DuplicateObject };
             return Err(Error::new(condition, message));
         }
-        let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
-        let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
-        self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+        match is_computed {
+            true => self.create_computed(&Wanted::of(create), &table, &name)?,
+            false => {
+                let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+                let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
+                self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+            }
+        }
         self.set_constraint(table.space.id, &name, self.dialect != Dialect::Postgres || !create.unique)?;
         Ok(1)
     }
+}
+
+/// A constraint that is an index over more than columns.
+pub(super) struct ComputedKey<'s> {
+    name: Option<&'s ast::Ident>,
+    wanted: Wanted<'s>,
 }
 
 /// True for `column(20)`.

@@ -102,6 +102,7 @@ impl Ddl<'_> {
             column.default.take_if(|_| is_identity(at) || !has("defaults"));
             column.identity.take_if(|_| !has("identity"));
             column.comment.take_if(|_| !has("comments"));
+            column.generated.take_if(|_| !has("generated") && !is_hidden(at));
         }
         let mut generated = table.generated.map(|(at, _)| at).filter(|at| takes_generated(*at) || is_hidden(*at));
         let mut said: Vec<Vec<super::sequences::Said>> = vec![Vec::new(); columns.len()];
@@ -154,6 +155,7 @@ impl Ddl<'_> {
             create.temporary,
         )?;
         let mut names: Vec<String> = Vec::new();
+        let mut spelled = Vec::new();
         for (number, index) in &indexes {
             let mut index_name = self.index_name(name, index, *number as usize);
             let is_alone = alone.contains(number);
@@ -169,7 +171,12 @@ impl Ddl<'_> {
             if is_alone && let Ok(id) = u32::try_from(space_id) {
                 self.set_constraint(SpaceId(id), &index_name, false)?;
             }
+            let said = table.indexes.iter().find(|known| u64::from(known.id.0) == *number);
+            spelled.extend(said.and_then(|said| said.spelled.clone()).map(|said| (index_name.clone(), said)));
             names.push(index_name);
+        }
+        for (index, said) in spelled {
+            self.set_spelled(SpaceId(u32::try_from(space_id).unwrap_or_default()), &index, Some(&said))?;
         }
         if let Some(field) = generated {
             let sequence = self.full_name(&format!("{name}_{}_seq", columns[field].name), create.temporary);

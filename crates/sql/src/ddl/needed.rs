@@ -16,7 +16,10 @@ impl Ddl<'_> {
     /// Removes an index that is not the primary key. Errors: a foreign key needs it.
     pub(super) fn remove_index(&self, table: &Table, index: &Index) -> Result<()> {
         self.check_index_free(table, index)?;
-        self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
+        if !self.remove_computed(table, index)? {
+            self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
+        }
+        self.set_spelled(table.space.id, &index.name, None)?;
         self.set_constraint(table.space.id, &index.name, true)?;
         self.set_listed(table.space.id, MADE_KEY, &index.name, false)
     }

@@ -98,7 +98,7 @@ impl Ddl<'_> {
             }
             columns.push(column);
         }
-        for constraint in &create.constraints {
+        for constraint in create.constraints.iter().filter(|constraint| self.computed_key(constraint).is_none()) {
             self.add_constraint(&name, &columns, constraint, (&mut primary, &mut indexes), &mut declared)?;
         }
         let mut said = Vec::new();
@@ -161,6 +161,9 @@ impl Ddl<'_> {
         }
         if !declared.is_empty() {
             self.put_constraints(&*self.table_named(&name)?, &declared)?;
+        }
+        for constraint in create.constraints.iter().filter(|constraint| self.computed_key(constraint).is_some()) {
+            self.add_key(&*self.table_named(&name)?, constraint)?;
         }
         if let Some(comment) = crate::comments::given(create) {
             self.comment_table(&*self.table_named(&name)?, Some(&comment))?;

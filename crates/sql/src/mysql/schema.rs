@@ -111,6 +111,8 @@ fn shown_default(column: &Column) -> Option<(String, bool)> {
     match bare {
         Some(bare) => Some((bare.replace("''", "'"), true)),
         None if text.parse::<f64>().is_ok() => Some((text.clone(), true)),
+        // Texts within an expression stay as they are.
+        None if text.contains(['\'', '"', '`']) => Some((text.clone(), false)),
         None => Some((text.to_uppercase().replace("()", ""), false)),
     }
 }
@@ -123,6 +125,9 @@ fn extra(table: &Table, at: usize) -> String {
     }
     if shown_default(column).is_some_and(|(_, is_literal)| !is_literal) {
         words.push("DEFAULT_GENERATED".to_string());
+    }
+    if let Some(generated) = &column.generated {
+        words.push(format!("{} GENERATED", generated.word()));
     }
     if let Some(update) = &column.on_update {
         words.push(format!("on update {}", update.to_uppercase().replace("()", "")));
@@ -141,6 +146,9 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         if collation_of(column) == Some(BINARY_COLLATION) {
             let _ = write!(line, " CHARACTER SET utf8mb4 COLLATE {BINARY_COLLATION}");
         }
+        if let Some(generated) = &column.generated {
+            let _ = write!(line, " GENERATED ALWAYS AS ({}) {}", generated.text().1, generated.word());
+        }
         if !column.is_nullable {
             line.push_str(" NOT NULL");
         }
@@ -150,6 +158,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             Some((text, true)) => _ = write!(line, " DEFAULT {}", literal(&text)),
             Some((text, false)) => _ = write!(line, " DEFAULT {text}"),
             None if column.is_nullable
+                && column.generated.is_none()
                 && !matches!(
                     data_type(&type_name(column)),
                     "text"
@@ -174,10 +183,15 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         lines.push(line);
     }
     for index in &table.indexes {
-        let columns: Vec<String> = index.parts.iter().map(|(field, ..)| name(&table.columns[*field].name)).collect();
-        if index.parts.iter().any(|(field, ..)| table.columns[*field].is_hidden) {
-            continue;
-        }
+        let key = |(field, ..): &(usize, bool, Option<std::sync::Arc<tuple::Collation>>)| {
+            let column = &table.columns[*field];
+            match (&column.generated, column.is_hidden) {
+                (_, false) => Some(name(&column.name)),
+                (Some(generated), true) => expression_of(generated).map(|text| format!("({text})")),
+                (None, true) => None,
+            }
+        };
+        let Some(columns) = index.parts.iter().map(key).collect::<Option<Vec<String>>>() else { continue };
         let listed = columns.join(",");
         lines.push(match (index.id.0, index.is_unique) {
             (0, _) => format!("  PRIMARY KEY ({listed})"),
@@ -198,6 +212,12 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
     let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={COLLATION}");
     out.push_str(&crate::comments::shown(crate::comments::of(database, &table.space).as_deref(), "="));
     out
+}
+
+/// The expression that a key of an index is, if it is one of this dialect.
+fn expression_of(generated: &crate::generated::Generated) -> Option<&str> {
+    let (dialect, text) = generated.text();
+    (dialect == Dialect::Mysql).then_some(text)
 }
 
 /// The number that the next row gets.
@@ -373,7 +393,7 @@ fn columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(&extra(&table, at)),
                 text("select,insert,update,references"),
                 text(column.comment.as_deref().unwrap_or_default()),
-                text(""),
+                text(column.generated.as_ref().map_or("", |generated| generated.text().1)),
                 Value::Null,
             ]);
         }
@@ -387,6 +407,10 @@ fn statistics(view: &View<'_>) -> Vec<Vec<Value>> {
         let index = &table.indexes[at];
         for ((field, ..), number) in index.parts.iter().zip(1..) {
             let column = &table.columns[*field];
+            let expression = column.generated.as_ref().filter(|_| column.is_hidden).and_then(expression_of);
+            if column.is_hidden && expression.is_none() {
+                continue;
+            }
             rows.push(vec![
                 text("def"),
                 schema(view),
@@ -395,7 +419,7 @@ fn statistics(view: &View<'_>) -> Vec<Vec<Value>> {
                 schema(view),
                 text(if index.id.0 == 0 { "PRIMARY" } else { &index.name }),
                 int(number),
-                text(&column.name),
+                if expression.is_some() { Value::Null } else { text(&column.name) },
                 text("A"),
                 int(table.row_count() as i64),
                 Value::Null,
@@ -405,7 +429,7 @@ fn statistics(view: &View<'_>) -> Vec<Vec<Value>> {
                 text(""),
                 text(""),
                 text("YES"),
-                Value::Null,
+                expression.map_or(Value::Null, text),
             ]);
         }
     }
@@ -441,7 +465,8 @@ fn keys(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_unique) {
         let index = &table.indexes[at];
-        for ((field, ..), number) in index.parts.iter().zip(1..) {
+        let is_seen = |field: usize| !table.columns[field].is_hidden;
+        for ((field, ..), number) in index.parts.iter().zip(1..).filter(|((field, ..), _)| is_seen(*field)) {
             rows.push(vec![
                 text("def"),
                 schema(view),

@@ -1,0 +1,281 @@
+//! CREATE INDEX over expressions, in PostgreSQL's dialect with WHERE and INCLUDE as well, and what becomes of such indexes.
+
+use super::{Ddl, NewColumn, NewIndex};
+use crate::bind::Binder;
+use crate::condition::{body_of, check_is_fixed};
+use crate::dialect::{Dialect, is_plain_collation};
+use crate::error::{Condition, Error, Result};
+use crate::generated::Generated;
+use crate::spelled::{Spelled, SpelledKey};
+use crate::table::{Index, Table};
+use crate::types::{Base, Type};
+use sqlparser::ast;
+use std::rc::Rc;
+
+/// What is said of an index that is over more than columns.
+pub(super) struct Wanted<'s> {
+    pub(super) keys: &'s [ast::IndexColumn],
+    pub(super) predicate: Option<&'s ast::Expr>,
+    pub(super) include: &'s [ast::Ident],
+    pub(super) is_unique: bool,
+    /// Nulls are equal to each other.
+    pub(super) has_equal_nulls: bool,
+}
+
+impl<'s> Wanted<'s> {
+    pub(super) fn of(create: &'s ast::CreateIndex) -> Self {
+        Wanted {
+            keys: &create.columns,
+            predicate: create.predicate.as_ref(),
+            include: &create.include,
+            is_unique: create.unique,
+            has_equal_nulls: create.unique && create.nulls_distinct == Some(false),
+        }
+    }
+}
+
+impl Ddl<'_> {
+    /// True for an index that is over more than columns.
+    pub(super) fn is_computed(&self, create: &ast::CreateIndex) -> bool {
+        if self.dialect == Dialect::Mysql {
+            // An expression stands in parentheses there.
+            return create.columns.iter().any(|column| matches!(column.column.expr, ast::Expr::Nested(_)));
+        }
+        let is_column = |column: &ast::IndexColumn| {
+            let is_plain = !is_descending(&column.column) && column.column.options.nulls_first != Some(true);
+            is_plain && matches!(self.bare(&column.column.expr), ast::Expr::Identifier(_))
+        };
+        self.dialect == Dialect::Postgres
+            && (create.predicate.is_some()
+                || !create.include.is_empty()
+                || create.unique && create.nulls_distinct == Some(false)
+                || !create.columns.iter().all(is_column))
+    }
+
+    /// Makes such an index. Errors: what is not there; expressions that depend on more than the row; rows that are equal.
+    pub(super) fn create_computed(&self, wanted: &Wanted<'_>, table: &Table, name: &str) -> Result<()> {
+        let spelled = self.spelled_of(wanted, table)?;
+        let shape_before = Rc::new(Table::of(self.database, Rc::clone(&table.space))?);
+        if let Some(condition) = &spelled.condition {
+            let binder = Binder::new(self.database, self.dialect);
+            let what = "functions in index predicate must be marked IMMUTABLE";
+            let bound = binder.bind_check(&shape_before, condition, None);
+            let fixed = bound.and_then(|(expr, _)| check_is_fixed(self.dialect, "", &expr));
+            fixed.map_err(|error| not_fixed(error, what))?;
+        }
+        let hides_all = wanted.is_unique && spelled.condition.is_some() || wanted.has_equal_nulls;
+        let mut shape = self.shape_of(table)?;
+        let mut fields = Vec::with_capacity(spelled.keys.len());
+        for (number, key) in (1..).zip(&spelled.keys) {
+            let text = match key.is_expression {
+                false if !hides_all => {
+                    fields.push(self.column_at(table, &key.text)?);
+                    continue;
+                }
+                false => format!("\"{}\"", key.text.replace('"', "\"\"")),
+                true => key.text.clone(),
+            };
+            // What stands in a row that the index is not about is null, and so equal to no other.
+            let within = |text: String| match &spelled.condition {
+                Some(condition) if hides_all => format!("CASE WHEN {condition} THEN {text} END"),
+                _ => text,
+            };
+            let binder = Binder::new(self.database, self.dialect);
+            let what = "functions in index expression must be marked IMMUTABLE";
+            let (ty, collation) = binder.bind_key(&shape_before, &text).map_err(|error| not_fixed(error, what))?;
+            let mut add = |name: String, ty: Type, text: String| {
+                fields.push(shape.columns.len());
+                shape.columns.push(NewColumn {
+                    name,
+                    ty,
+                    declared: ty.name(self.dialect),
+                    is_nullable: true,
+                    default: None,
+                    collation: match self.dialect {
+                        Dialect::Mysql => collation,
+                        _ => self.order_of_documents(ty),
+                    },
+                    on_update: None,
+                    comment: None,
+                    is_hidden: true,
+                    identity: None,
+                    generated: Some(Generated { body: body_of(self.dialect, &within(text)), is_virtual: false }),
+                });
+                shape.formats.push(None);
+                shape.sources.push(crate::alter::Source::Expression(None, None));
+            };
+            if matches!(ty.base, Base::Array | Base::Any | Base::Interval | Base::Unknown) {
+                return Err(Error::unsupported(format!("an index over '{text}', which is of type {ty},")));
+            }
+            match wanted.has_equal_nulls {
+                false => add(format!("__{name}_{number}"), ty, text),
+                // Some value in place of null, and beside it whether that is so.
+                true => {
+                    let Some(instead) = instead_of_null(ty) else {
+                        return Err(Error::unsupported(format!("NULLS NOT DISTINCT of type {ty}")));
+                    };
+                    add(format!("__{name}_{number}_null"), Type::of(Base::Bool), format!("({text}) IS NULL"));
+                    add(format!("__{name}_{number}"), ty, format!("coalesce({text}, {instead})"));
+                }
+            }
+        }
+        let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
+        let index = NewIndex { name: name.to_string(), is_unique: wanted.is_unique, fields };
+        match shape.columns.len() > table.columns.len() {
+            true => {
+                shape.indexes.push((next, index));
+                self.reshape(table, shape)?;
+            }
+            false => self.put_index(u64::from(table.space.id.0), next, name, &index, &shape.columns)?,
+        }
+        self.set_spelled(table.space.id, name, Some(&spelled))
+    }
+
+    /// An expression without parentheses around it, and without the collation that text has here anyway.
+    pub(super) fn bare<'e>(&self, expr: &'e ast::Expr) -> &'e ast::Expr {
+        match expr {
+            ast::Expr::Nested(inner) => self.bare(inner),
+            ast::Expr::Collate { expr, collation } if is_plain_collation(self.dialect, collation) => self.bare(expr),
+            expr => expr,
+        }
+    }
+
+    /// What the statement says of the index.
+    fn spelled_of(&self, wanted: &Wanted<'_>, table: &Table) -> Result<Spelled> {
+        let column = |ident: &ast::Ident| {
+            let name = self.dialect.fold(ident);
+            self.column_at(table, &name)
+                .map(|at| table.columns[at].name.clone())
+                .map_err(|_| Error::new(Condition::UndefinedColumn, format!("column \"{name}\" does not exist")))
+        };
+        let mut keys = Vec::with_capacity(wanted.keys.len());
+        for key in wanted.keys {
+            let expr = self.bare(&key.column.expr);
+            let (text, is_expression) = match expr {
+                ast::Expr::Identifier(ident) => (column(ident)?, false),
+                ast::Expr::Function(function)
+                    if self.dialect == Dialect::Mysql && !matches!(key.column.expr, ast::Expr::Nested(_)) =>
+                {
+                    // A number of characters that the index looks at: it looks at all of them.
+                    match function.name.0.last() {
+                        Some(ast::ObjectNamePart::Identifier(ident)) => (column(ident)?, false),
+                        _ => return Err(Error::unsupported(format!("an index over '{expr}'"))),
+                    }
+                }
+                expr => (expr.to_string(), true),
+            };
+            let is_descending = is_descending(&key.column);
+            let puts_nulls_first = key.column.options.nulls_first.unwrap_or(is_descending);
+            keys.push(SpelledKey { text, is_expression, is_descending, puts_nulls_first });
+        }
+        let mut predicate = wanted.predicate;
+        while let Some(ast::Expr::Nested(inner)) = predicate {
+            predicate = Some(inner);
+        }
+        Ok(Spelled {
+            keys,
+            condition: predicate.map(ToString::to_string),
+            has_equal_nulls: wanted.has_equal_nulls,
+            included: wanted.include.iter().map(column).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The name of an index that has none: of its columns and the functions among its keys.
+    pub(super) fn name_of_keys(&self, create: &ast::CreateIndex, table: &Table) -> String {
+        let mut names: Vec<String> = Vec::new();
+        for key in &create.columns {
+            let expr = self.bare(&key.column.expr);
+            let name = match expr {
+                ast::Expr::Identifier(ident) => self.dialect.fold(ident),
+                ast::Expr::Function(function) => {
+                    function.name.0.last().map_or_else(String::new, |part| part.to_string().to_lowercase())
+                }
+                _ => "expr".to_string(),
+            };
+            let numbered = (1..).map(|number| format!("{name}{number}"));
+            let free = std::iter::once(name.clone()).chain(numbered).find(|name| !names.contains(name));
+            names.push(free.unwrap_or(name));
+        }
+        let included = create.include.iter().map(|ident| self.dialect.fold(ident));
+        let names: Vec<String> = names.into_iter().chain(included).collect();
+        let first = format!("{}_{}_idx", table.name, names.join("_"));
+        let is_free = |name: &String| {
+            let mut spaces = self.database.catalog.spaces().into_iter();
+            !spaces.any(|space| space.index_by_name(name).is_some() || space.name() == *name)
+        };
+        let numbered = (1..).map(|number| format!("{first}{number}"));
+        std::iter::once(first.clone()).chain(numbered).find(is_free).unwrap_or(first)
+    }
+
+    /// An index goes, with the columns that nobody sees but it. False: it has none.
+    pub(super) fn remove_computed(&self, table: &Table, index: &Index) -> Result<bool> {
+        let mut hidden = hidden_fields(table, index);
+        if hidden.is_empty() {
+            return Ok(false);
+        }
+        hidden.sort_unstable();
+        let mut shape = self.shape_of(table)?;
+        shape.indexes.retain(|(id, _)| *id != u64::from(index.id.0));
+        for at in hidden.into_iter().rev() {
+            self.remove_column(table, &mut shape, at)?;
+        }
+        self.reshape(table, shape)?;
+        Ok(true)
+    }
+
+    /// The indexes that speak of a column in other ways than as a key of theirs go: PostgreSQL drops them with the column.
+    pub(super) fn drop_computed_of(&self, table: &Table, at: usize) -> Result<()> {
+        let name = &table.columns[at].name;
+        let hidden = self.generated_of(table, at);
+        let speaks = |index: &&Index| {
+            let parts = hidden_fields(table, index);
+            let spelled = index.spelled.as_ref();
+            parts.iter().any(|field| hidden.contains(field))
+                || spelled.is_some_and(|spelled| spelled.included.contains(name))
+                || spelled.and_then(|spelled| spelled.condition.as_ref()).is_some_and(|condition| {
+                    crate::constraint::with_column_renamed(self.dialect, condition, name, name).is_some()
+                })
+        };
+        let gone: Vec<String> = table.indexes.iter().filter(speaks).map(|index| index.name.clone()).collect();
+        for name in gone {
+            let table = self.table_named(&table.name)?;
+            if let Some(index) = table.indexes.iter().find(|index| index.name == name) {
+                self.remove_index(&table, index)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value of a type, as text.
+fn instead_of_null(ty: Type) -> Option<&'static str> {
+    match ty.base {
+        _ if ty.is_number() => Some("0"),
+        Base::Text => Some("''"),
+        Base::Bool => Some("false"),
+        Base::Date | Base::Timestamp | Base::TimestampTz => Some("'2000-01-01'"),
+        Base::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
+        _ => None,
+    }
+}
+
+fn is_descending(key: &ast::OrderByExpr) -> bool {
+    key.options.sort == Some(ast::OrderBySort::Desc)
+}
+
+/// The columns of an index that nobody sees.
+pub(crate) fn hidden_fields(table: &Table, index: &Index) -> Vec<usize> {
+    let fields = index.parts.iter().map(|(field, ..)| *field);
+    fields.filter(|field| table.columns[*field].is_hidden && table.columns[*field].generated.is_some()).collect()
+}
+
+/// Functions that give something else another time, in PostgreSQL's words for indexes.
+fn not_fixed(error: Error, what: &str) -> Error {
+    match error.condition() {
+        Condition::Recursion => Error::new(Condition::Recursion, what),
+        Condition::Unsupported if error.to_string().contains("disallowed function") => {
+            Error::new(Condition::Recursion, what)
+        }
+        _ => error,
+    }
+}
