@@ -104,6 +104,13 @@ fn ordinal(number: i64) -> &'static str {
 
 /// A moment by a pattern. Errors: `LimitExceeded`.
 pub(crate) fn moment_to_text(moment: &Datetime, pattern: &str) -> Result<String> {
+    moment_to_text_in(moment, pattern, "", 0)
+}
+
+/// What a clock shows by a pattern, in a zone of a name that is so many seconds ahead. Errors: `LimitExceeded`.
+pub(crate) fn moment_to_text_in(moment: &Datetime, pattern: &str, zone: &str, ahead: i64) -> Result<String> {
+    let sign = if ahead < 0 { '-' } else { '+' };
+    let (hours_ahead, minutes_ahead) = (ahead.abs() / 3600, ahead.abs() / 60 % 60);
     let day = moment.seconds.div_euclid(86_400);
     let clock = moment.seconds.rem_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
@@ -178,10 +185,11 @@ pub(crate) fn moment_to_text(moment: &Datetime, pattern: &str) -> Result<String>
                     "am" | "pm" => (if hour < 12 { "am" } else { "pm" }).to_string(),
                     "A.M." | "P.M." => (if hour < 12 { "A.M." } else { "P.M." }).to_string(),
                     "a.m." | "p.m." => (if hour < 12 { "a.m." } else { "p.m." }).to_string(),
-                    "TZ" => "UTC".to_string(),
-                    "tz" => "utc".to_string(),
-                    "OF" | "TZH" => "+00".to_string(),
-                    _ => "00".to_string(),
+                    "TZ" => zone.to_string(),
+                    "tz" => zone.to_lowercase(),
+                    "OF" if minutes_ahead != 0 => format!("{sign}{hours_ahead:02}:{minutes_ahead:02}"),
+                    "OF" | "TZH" => format!("{sign}{hours_ahead:02}"),
+                    _ => format!("{minutes_ahead:02}"),
                 });
                 continue;
             }

@@ -135,12 +135,16 @@ pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
     {
         return zone(distance, true);
     }
-    if let Some(digits) = trimmed.strip_prefix(['+', '-']) {
+    let unsigned = trimmed.strip_prefix(['+', '-']);
+    if unsigned.is_some() || is_posix && trimmed.starts_with(|c: char| c.is_ascii_digit()) {
+        let digits = unsigned.unwrap_or(trimmed);
         let sign = if trimmed.starts_with('-') != is_posix { -1 } else { 1 };
         let mut parts = digits.splitn(3, ':');
         let mut next = || parts.next().map_or(Some(0), |part| part.parse::<i32>().ok());
         if let (Some(hours), Some(minutes), Some(seconds)) = (next(), next(), next())
-            && hours.abs() < 25
+            && (0..26).contains(&hours)
+            && (0..60).contains(&minutes)
+            && (0..60).contains(&seconds)
             && let Ok(offset) = jiff::tz::Offset::from_seconds(sign * (hours * 3600 + minutes * 60 + seconds))
         {
             return Ok(jiff::tz::TimeZone::fixed(offset));
@@ -151,6 +155,18 @@ pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
         _ => jiff::tz::TimeZone::get(trimmed).or_else(|_| jiff::tz::TimeZone::posix(trimmed)).ok(),
     };
     known.ok_or_else(|| refused(format!("time zone \"{name}\" not recognized")))
+}
+
+/// The zone that AT TIME ZONE names: also by an interval. Errors: there is none.
+pub(crate) fn zone_of(value: &Value) -> Result<jiff::tz::TimeZone> {
+    let Value::Interval(interval) = value else { return zone(&text(value), true) };
+    let (months, days, micros) = parts_of(interval);
+    let seconds = i32::try_from(micros / 1_000_000).ok().filter(|_| (months, days) == (0, 0));
+    let offset = seconds.and_then(|seconds| jiff::tz::Offset::from_seconds(seconds).ok());
+    offset.map(jiff::tz::TimeZone::fixed).ok_or_else(|| {
+        let what = "interval time zone must not include months or days";
+        refused(what)
+    })
 }
 
 /// What a clock in a zone shows at a moment.
@@ -383,6 +399,24 @@ fn interval_trunc(unit: &str, span: &Interval) -> Result<Value> {
     }
 }
 
+/// Months, days and microseconds, each changed in one way: what is no whole month goes to days, and no whole day to the clock. Errors: `NumericOutOfRange`.
+pub(crate) fn scaled(parts: (i64, i64, i64), times: impl Fn(f64) -> f64) -> Result<Value> {
+    let (months, days, micros) = parts;
+    let of_months = times(months as f64);
+    let of_days = times(days as f64);
+    let to_micros = |value: f64| (value * 1e6).round_ties_even() / 1e6;
+    let left_days = to_micros(of_months.fract() * 30.0);
+    let left_seconds = to_micros((of_days.fract() + left_days.fract()) * 86_400.0);
+    let more_days = (left_seconds / 86_400.0).trunc();
+    let left_seconds = left_seconds - more_days * 86_400.0;
+    let whole_days = of_days.trunc() + left_days.trunc() + more_days;
+    let clock = times(micros as f64) + left_seconds * 1e6;
+    if !clock.is_finite() || clock.abs() > 9e18 || of_months.abs() > 2e9 || whole_days.abs() > 2e9 {
+        return Err(out_of_range("interval"));
+    }
+    interval_of(of_months.trunc() as i64, whole_days as i64, clock.round_ties_even() as i128)
+}
+
 fn days_of(interval: &Interval) -> i64 {
     parts_of(interval).1
 }
@@ -506,6 +540,12 @@ crate::functions::alike! {
     };
     "num_nulls" (1, MANY) INT, false => |_, a| Ok(Value::Int(a.iter().filter(|value| value.is_null()).count() as i64));
     "num_nonnulls" (1, MANY) INT, false => |_, a| Ok(Value::Int(a.iter().filter(|value| !value.is_null()).count() as i64));
+    "to_char_here" (2, 2) TEXT, true => |run, a| {
+        let moment = moment(&a[0])?;
+        let (name, ahead) = run.zone().map_or_else(|| ("UTC".to_string(), 0), |zone| (zone.abbreviation(&moment), zone.ahead(&moment)));
+        let clock = Datetime { seconds: moment.seconds.saturating_add(ahead), ..*moment };
+        Ok(Value::text(formats::moment_to_text_in(&clock, &text(&a[1]), &name, ahead)?))
+    };
     "to_char_moment" (2, 2) TEXT, true => |_, a| Ok(Value::text(formats::moment_to_text(&*moment(&a[0])?, &text(&a[1]))?));
     "to_char_interval" (2, 2) TEXT, true => |_, a| {
         // As far as its clock goes, an interval is a moment of the first day.
@@ -581,18 +621,7 @@ crate::functions::alike! {
             return Err(Error::new(Condition::DivisionByZero, "division by zero"));
         }
         let times = |value: f64| if is_quotient { value / factor } else { value * factor };
-        // What is no whole month goes to days, and no whole day to the clock.
-        let of_months = times(months as f64);
-        let of_days = times(days as f64) ;
-        let left_days = of_months.fract() * 30.0;
-        let left_days = (left_days * 1e6).round() / 1e6;
-        let whole_days = of_days.trunc() + left_days.trunc();
-        let left = (of_days.fract() + left_days.fract()) * 86_400e6;
-        let clock = times(micros as f64) + left;
-        if !clock.is_finite() || clock.abs() > 9e18 || of_months.abs() > 2e9 || whole_days.abs() > 2e9 {
-            return Err(out_of_range("interval"));
-        }
-        interval_of(of_months.trunc() as i64, whole_days as i64, clock.round_ties_even() as i128)
+        scaled((months, days, micros), times)
     };
     "justify_hours" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
@@ -619,11 +648,15 @@ crate::functions::alike! {
     };
     "extract_part" (2, 2) DECIMAL, true => |_, a| part(&text(&a[0]), &a[1]);
     "at_zone" (2, 2) STAMP, true => |_, a| {
-        let shown = clock_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
+        let shown = clock_in(&zone_of(&a[1])?, &*moment(&a[0])?);
         shown.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
     "of_zone" (2, 2) MOMENT, true => |_, a| {
-        let found = moment_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
+        let found = moment_in(&zone_of(&a[1])?, &*moment(&a[0])?);
+        found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
+    };
+    "of_said_zone" (2, 2) MOMENT, true => |_, a| {
+        let found = moment_in(&zone(&text(&a[1]), false)?, &*moment(&a[0])?);
         found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
     "isfinite" (1, 1) BOOL, true => |_, a| Ok(Value::Bool(match &a[0] {

@@ -159,8 +159,9 @@ impl Binder<'_> {
                 Type::of(if self.dialect == Dialect::Tarantool { Base::Integer } else { Base::Int8 })
             }
             Aggregate::Sum | Aggregate::Average
-                if self.dialect == Dialect::Postgres && first.base == Base::Interval =>
+                if self.dialect == Dialect::Postgres && matches!(first.base, Base::Interval | Base::Time) =>
             {
+                cast_at(&mut arguments, 0, Base::Interval)?;
                 Type::of(Base::Interval)
             }
             Aggregate::Sum | Aggregate::Average | Aggregate::Total | Aggregate::Variance { .. } => {

@@ -122,6 +122,9 @@ impl Binder<'_> {
                 let high = self.compare(Comparison::LessOrEqual, value, self.bind(scope, high)?)?;
                 negate_if(*negated, Expr::And(vec![low, high]))
             }
+            E::BinaryOp { left, op: ast::BinaryOperator::Overlaps, right } if self.dialect == Dialect::Postgres => {
+                self.bind_overlaps(scope, left, right)?
+            }
             E::BinaryOp { left, op, right } => self.bind_operator(scope, left, op, right)?,
             E::UnaryOp { op, expr } => self.bind_unary(scope, *op, expr)?,
             E::Like { negated, any: false, expr, pattern, escape_char } => {
@@ -200,7 +203,7 @@ impl Binder<'_> {
                     Base::TimestampTz | Base::Timestamp => moment,
                     _ => self.cast_to(moment, Type::of(Base::TimestampTz), Strictness::Explicit)?,
                 };
-                let name = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                let name = super::moments::at_zone_of(moment.ty);
                 self.call(name, vec![moment, zone])?
             }
             E::Extract { field, expr, .. } => {
@@ -302,7 +305,7 @@ impl Binder<'_> {
                             None => self.call(&lower, Vec::new()),
                         }
                     }
-                    "localtime" | "localtimestamp" if self.dialect == Dialect::Postgres => self.bind_local(&lower),
+                    "localtime" | "localtimestamp" | "current_time" if self.dialect == Dialect::Postgres => self.bind_local(&lower),
                     _ => Err(error.at(ident.span.start)),
                 }
             }
@@ -449,10 +452,11 @@ impl Binder<'_> {
             return self.cast_to(number, to, strictness);
         }
         let bound = match self.cast_zoned(bound, to)? {
+            Ok(done) if to.length > 0 => Bound { ty: Type::of(to.base), ..done },
             Ok(done) => return Ok(done),
             Err(bound) => bound,
         };
-        let bound = match bound.ty.base == Base::Time || to.base == Base::Time {
+        let bound = match bound.ty.is_clock() || to.is_clock() {
             true if bound.ty.base != to.base => match self.cast_time(bound, to)? {
                 Ok(done) => return Ok(done),
                 Err(bound) => bound,
@@ -460,11 +464,14 @@ impl Binder<'_> {
             _ => bound,
         };
         let is_shown_by_type = bound.ty.is_moment()
-            || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time)
+            || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time | Base::TimeTz)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
         let is_shown_by_type = match self.dialect {
             Dialect::Postgres => is_shown_by_type || bound.ty.is_float(),
-            Dialect::Mysql => matches!(bound.ty.base, Base::Date | Base::Time) || bound.ty.is_shown_shorter(),
+            Dialect::Mysql => {
+                let is_moment = bound.ty.base == Base::Timestamp && bound.ty.length > 1;
+                is_moment || matches!(bound.ty.base, Base::Date | Base::Time) || bound.ty.is_shown_shorter()
+            }
             Dialect::Tarantool => false,
         };
         if bound.ty.is_float() && to.base == Base::Decimal && self.dialect == Dialect::Postgres {

@@ -327,6 +327,39 @@ pub(crate) fn format(moment: &Datetime, pattern: &str) -> String {
 
 /// STR_TO_DATE. None: the text is not as the pattern says.
 pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
+    let (day, clock, micros, has_time) = read_parts(text, pattern)?;
+    moment(day.0, day.1, day.2, clock, micros).map(|moment| (moment, has_time))
+}
+
+/// STR_TO_DATE of a clock alone, in nanoseconds.
+pub(crate) fn read_time(text: &str, pattern: &str) -> Option<i64> {
+    let (_, clock, micros, _) = read_parts(text, pattern)?;
+    Some((clock * 1_000_000 + micros) * 1000)
+}
+
+/// The pattern that GET_FORMAT gives.
+pub(crate) fn format_of(kind: &str, form: &str) -> Option<&'static str> {
+    let forms = match kind {
+        "date" => ["%m.%d.%Y", "%Y-%m-%d", "%d.%m.%Y", "%Y%m%d"],
+        "time" => ["%h:%i:%s %p", "%H:%i:%s", "%H.%i.%s", "%H%i%s"],
+        "datetime" | "timestamp" => {
+            ["%Y-%m-%d %H.%i.%s", "%Y-%m-%d %H:%i:%s", "%Y-%m-%d %H.%i.%s", "%Y%m%d%H%i%s"]
+        }
+        _ => return None,
+    };
+    let at = match form.to_ascii_uppercase().as_str() {
+        "USA" => 0,
+        "ISO" | "JIS" => 1,
+        "EUR" => 2,
+        "INTERNAL" => 3,
+        _ => return None,
+    };
+    Some(forms[at])
+}
+
+/// Year, month and day, seconds of the day, microseconds, and whether there is a clock.
+fn read_parts(text: &str, pattern: &str) -> Option<((i64, i64, i64), i64, i64, bool)> {
+    let mut of_year = 0;
     let (mut year, mut month, mut day) = (0, 0, 0);
     let (mut hour, mut minute, mut second, mut micros) = (0, 0, 0, 0);
     let (mut is_pm, mut has_time) = (None, false);
@@ -351,11 +384,16 @@ pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
             rest = rest.trim_start();
             continue;
         }
+        // What the text ends before is not asked for.
+        if rest.trim_start().is_empty() {
+            break;
+        }
         if c != '%' {
             rest = rest.strip_prefix(c)?;
             continue;
         }
         let kind = wanted.next()?;
+        rest = if kind == '%' { rest } else { rest.trim_start() };
         has_time |= "HkhIlisSfpTr".contains(kind);
         match kind {
             'Y' => year = digits(&mut rest, 4)?,
@@ -384,6 +422,17 @@ pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
                 is_pm = Some(rest.get(..2)?.eq_ignore_ascii_case("pm"));
                 rest = &rest[2..];
             }
+            'j' => of_year = digits(&mut rest, 3)?,
+            'r' => {
+                hour = digits(&mut rest, 2)? % 12;
+                rest = rest.strip_prefix(':')?;
+                minute = digits(&mut rest, 2)?;
+                rest = rest.strip_prefix(':')?;
+                second = digits(&mut rest, 2)?;
+                rest = rest.trim_start();
+                is_pm = Some(rest.get(..2)?.eq_ignore_ascii_case("pm"));
+                rest = &rest[2..];
+            }
             'T' => {
                 hour = digits(&mut rest, 2)?;
                 rest = rest.strip_prefix(':')?;
@@ -403,7 +452,12 @@ pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    moment(year, month, day, hour * 3600 + minute * 60 + second, micros).map(|moment| (moment, has_time))
+    if of_year > 0 {
+        let days = if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) { 366 } else { 365 };
+        let (_, at_month, at_day) = date_of(day_number(year, 1, 1) + Some(of_year - 1).filter(|_| of_year <= days)?);
+        (month, day) = (i64::from(at_month), i64::from(at_day));
+    }
+    Some(((year, month, day), hour * 3600 + minute * 60 + second, micros, has_time))
 }
 
 /// The names of a month and a weekday.
@@ -434,6 +488,12 @@ pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
         return Err(Error::new(Condition::Syntax, format!("'{unit}' is no unit of time")));
     };
     let sign = if amount.trim_start().starts_with('-') { -1.0 } else { 1.0 };
+    // Microseconds are the digits behind a point: 5 is half a second.
+    let amount = match amount.rfind(|c: char| !c.is_ascii_digit()) {
+        _ if UNITS[last] != "MICROSECOND" => amount.to_string(),
+        Some(at) => format!("{}{:0<6.6}", &amount[..=at], &amount[at + 1..]),
+        None => format!("{:0<6.6}", amount),
+    };
     let numbers: Vec<f64> = amount
         .split(|c: char| !c.is_ascii_digit())
         .filter(|digits| !digits.is_empty())
