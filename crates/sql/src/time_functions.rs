@@ -261,7 +261,7 @@ crate::functions::alike! {
     "span_moved" (4, 4) TIME, true => |_, a| {
         let unit = a[2].as_text().unwrap_or_default();
         let amount = crate::cast::display(Dialect::Mysql, &a[1]);
-        let interval = crate::mysql::moments::interval(&amount, unit)?;
+        let Some(interval) = crate::mysql::moments::interval(&amount, unit)? else { return Ok(Value::Null) };
         let [years, months, ..] = interval.fields;
         let (days, nanos) = nanos_of_interval(&Value::Interval(Rc::new(interval)))?;
         let sign = if a[3].as_integer() == Some(-1) { -1 } else { 1 };

@@ -172,6 +172,12 @@ impl Binder<'_> {
                             let null = arguments.remove(0);
                             arguments.insert(0, self.null_as_number(null)?);
                         }
+                        Dialect::Mysql
+                            if matches!(first.base, Base::Date | Base::Time | Base::Timestamp)
+                                && super::times::digits_of(&arguments[0]).is_some() =>
+                        {
+                            arguments[0] = self.as_digits(arguments[0].clone())?;
+                        }
                         Dialect::Mysql if let Some(number) = self.number_of_choice(&arguments[0])? => {
                             arguments[0] = number;
                         }

@@ -305,6 +305,11 @@ impl Binder<'_> {
         let mut exprs = Vec::with_capacity(arguments.len());
         for argument in arguments {
             exprs.push(match argument.ty.base {
+                Base::Timestamp
+                    if self.dialect == Dialect::Mysql && argument.ty.length > 1 && super::mysql::reads_text(name) =>
+                {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
                 Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
                 }

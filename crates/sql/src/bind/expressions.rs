@@ -122,9 +122,6 @@ impl Binder<'_> {
                 let high = self.compare(Comparison::LessOrEqual, value, self.bind(scope, high)?)?;
                 negate_if(*negated, Expr::And(vec![low, high]))
             }
-            E::BinaryOp { left, op: ast::BinaryOperator::Overlaps, right } if self.dialect == Dialect::Postgres => {
-                self.bind_overlaps(scope, left, right)?
-            }
             E::BinaryOp { left, op, right } => self.bind_operator(scope, left, op, right)?,
             E::UnaryOp { op, expr } => self.bind_unary(scope, *op, expr)?,
             E::Like { negated, any: false, expr, pattern, escape_char } => {

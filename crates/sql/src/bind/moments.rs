@@ -177,6 +177,9 @@ impl Binder<'_> {
             }
             "to_char" if arguments.len() == 2 => {
                 arguments[0] = self.shown_here(arguments[0].clone())?;
+                if arguments[0].ty.base == Base::Time {
+                    arguments[0] = self.cast_to(arguments[0].clone(), Type::of(Base::Interval), Strictness::Explicit)?;
+                }
                 let own = match arguments[0].ty.base {
                     Base::Interval => "to_char_interval",
                     _ if arguments[0].ty.is_moment() || arguments[0].ty.is_clock() => "to_char_moment",

@@ -134,6 +134,11 @@ impl Binder<'_> {
             E::Extract { field, expr, .. } => {
                 let name = field.to_string().to_lowercase();
                 let value = self.bind(scope, expr)?;
+                let is_signed = value.ty.base == Base::Time
+                    && matches!(name.as_str(), "hour" | "minute" | "second" | "microsecond");
+                if is_signed {
+                    return self.call("extract_parts", vec![constant(&name.to_uppercase()), value]).map(Some);
+                }
                 match crate::respell::unit_of_parts(&name) {
                     Some(unit) => self.call("extract_parts", vec![constant(unit), value])?,
                     None => self.call(&name, vec![value])?,

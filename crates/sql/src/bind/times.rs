@@ -21,7 +21,7 @@ fn constant(text: &str) -> Bound {
 pub(super) fn digits_of(bound: &Bound) -> Option<u32> {
     match (bound.ty.base, &bound.expr) {
         (Base::Time | Base::Timestamp, _) if bound.ty.length > 0 => Some(bound.ty.length - 1),
-        (Base::Date, _) => Some(0),
+        (Base::Date, _) | (_, Expr::Const(Value::Null)) => Some(0),
         (Base::Decimal, _) => Some(bound.ty.scale.min(6)),
         (Base::Text, Expr::Const(Value::Text(text))) => {
             Some(text.split_once('.').map_or(0, |(_, digits)| digits.len().min(6) as u32))

@@ -86,6 +86,10 @@ impl Binder<'_> {
         Ok(match (self.dialect, value.ty.base) {
             (Dialect::Postgres, Base::Time) => ("time_part", value),
             (Dialect::Postgres, Base::TimeTz) => ("zoned_time_part", value),
+            (Dialect::Postgres, Base::Interval) => ("extract_part", value),
+            (Dialect::Postgres, base) if unit == "julian" && base != Base::Date => {
+                ("julian_part", self.shown_here(value)?)
+            }
             (Dialect::Postgres, _) if is_zoned && unit.starts_with("timezone") => ("zone_part", value),
             (Dialect::Postgres, _) if is_zoned && unit == "epoch" => ("extract_part", value),
             (Dialect::Postgres, _) => ("extract_part", self.shown_here(value)?),

@@ -170,7 +170,10 @@ fn moved(value: &Value, amount: &Value, unit: &Value, sign: i64) -> Result<Value
     let unit = text(unit);
     let interval: Interval = match amount {
         Value::Interval(interval) => **interval,
-        amount => super::moments::interval(&text(amount), &unit)?,
+        amount => match super::moments::interval(&text(amount), &unit)? {
+            Some(interval) => interval,
+            None => return Ok(Value::Null),
+        },
     };
     let Some(from) = moment(value) else { return Ok(Value::Null) };
     let Some(found) = crate::moments::moved(&from, &interval, sign) else { return Ok(Value::Null) };
@@ -424,7 +427,7 @@ functions! {
     "date_format" (2, 2) TEXT, true, false => |run, a| Ok(match &a[0] { Value::Interval(interval) => Some(on_today(run, interval)), value => moment(value) }.map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))));
     "str_to_date" (2, 2) MOMENT, true, false => |_, a| Ok(read(&text(&a[0]), &text(&a[1])).map_or(Value::Null, |found| datetime(found.0)));
     "str_to_time" (2, 2) Returns::Type(Base::Time), true, false => |_, a| Ok(super::moments::read_time(&text(&a[0]), &text(&a[1])).map_or(Value::Null, crate::clock::value_of));
-    "period_add" (2, 2) INT, true, false => |_, a| Ok(Value::Int(period_of(months_of_period(integer(&a[0])).saturating_add(integer(&a[1])))));
+    "period_add" (2, 2) INT, true, false => |_, a| Ok(Value::Int(period_of(months_of_period(integer(&a[0])).saturating_add(i64::from(integer(&a[1]) as i32)))));
     "period_diff" (2, 2) INT, true, false => |_, a| Ok(Value::Int(months_of_period(integer(&a[0])) - months_of_period(integer(&a[1]))));
     "get_format" (2, 2) TEXT, true, false => |_, a| Ok(super::moments::format_of(&text(&a[0]), &text(&a[1])).map_or(Value::Null, Value::text));
     "unix_timestamp" (0, 2) INT, true, false => |run, a| Ok(match a.first() {

@@ -378,6 +378,14 @@ fn read_parts(text: &str, pattern: &str) -> Option<((i64, i64, i64), i64, i64, b
         *rest = &rest[if is_short { 3 } else { names[at].len() }..];
         Some(at as i64 + 1)
     };
+    fn half(rest: &mut &str) -> Option<bool> {
+        let word = rest.get(..2)?;
+        let is_pm = word.eq_ignore_ascii_case("pm");
+        let is_half = is_pm || word.eq_ignore_ascii_case("am");
+        *rest = &rest[2..];
+        is_half.then_some(is_pm)
+    }
+    let pattern = pattern.replace("%T", "%H:%i:%S").replace("%r", "%I:%i:%S %p");
     let mut wanted = pattern.chars().peekable();
     while let Some(c) = wanted.next() {
         if c.is_whitespace() {
@@ -419,27 +427,9 @@ fn read_parts(text: &str, pattern: &str) -> Option<((i64, i64, i64), i64, i64, b
                 rest = &rest[end..];
             }
             'p' => {
-                is_pm = Some(rest.get(..2)?.eq_ignore_ascii_case("pm"));
-                rest = &rest[2..];
+                is_pm = Some(half(&mut rest)?);
             }
             'j' => of_year = digits(&mut rest, 3)?,
-            'r' => {
-                hour = digits(&mut rest, 2)? % 12;
-                rest = rest.strip_prefix(':')?;
-                minute = digits(&mut rest, 2)?;
-                rest = rest.strip_prefix(':')?;
-                second = digits(&mut rest, 2)?;
-                rest = rest.trim_start();
-                is_pm = Some(rest.get(..2)?.eq_ignore_ascii_case("pm"));
-                rest = &rest[2..];
-            }
-            'T' => {
-                hour = digits(&mut rest, 2)?;
-                rest = rest.strip_prefix(':')?;
-                minute = digits(&mut rest, 2)?;
-                rest = rest.strip_prefix(':')?;
-                second = digits(&mut rest, 2)?;
-            }
             'W' => _ = name(&mut rest, &DAYS, false)?,
             'a' => _ = name(&mut rest, &DAYS, true)?,
             '%' => rest = rest.strip_prefix('%')?,
@@ -467,8 +457,8 @@ pub(crate) fn names(moment: &Datetime) -> (&'static str, &'static str) {
     (month, DAYS[parts.weekday() as usize])
 }
 
-/// An interval of so many of a unit: `1 DAY`, `'1:30' MINUTE_SECOND`. Errors: there is no such unit.
-pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
+/// An interval of so many of a unit: `1 DAY`, `'1:30' MINUTE_SECOND`. None: more numbers than the unit has parts. Errors: there is no such unit.
+pub(crate) fn interval(amount: &str, unit: &str) -> Result<Option<Interval>> {
     let mut found = Interval { adjust: tuple::datetime::ADJUST_NONE, ..Interval::default() };
     let unit = unit.to_ascii_uppercase();
     let Some((_, _)) = unit.split_once('_') else {
@@ -479,7 +469,7 @@ pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
         let number = if unit == "SECOND" { number } else { number.round() };
         moments::add_unit(&mut found, number, &unit)
             .ok_or_else(|| Error::new(Condition::Syntax, format!("'{unit}' is no unit of time")))?;
-        return Ok(found);
+        return Ok(Some(found));
     };
     const UNITS: [&str; 7] = ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"];
     let (first, last) = unit.split_once('_').unwrap_or((&unit, &unit));
@@ -500,11 +490,14 @@ pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
         .map(|digits| digits.parse().unwrap_or(0.0))
         .collect();
     let wanted = last + 1 - first.min(last);
+    if numbers.len() > wanted {
+        return Ok(None);
+    }
     // What is not said is missing at the front.
     for (number, unit) in numbers.iter().rev().take(wanted).zip(UNITS[first..=last].iter().rev()) {
         let _ = moments::add_unit(&mut found, sign * number, unit);
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// How many whole units lie between two moments.
@@ -596,7 +589,7 @@ mod tests {
         assert_eq!(between("YEAR", "2002-05-01", "2001-01-01"), Some(-1));
         assert_eq!(between("MINUTE", "2003-02-01", "2003-05-01 12:05:55"), Some(128_885));
         let moved = |amount: &str, unit: &str| {
-            moments::moved(&parse("2024-01-31").unwrap(), &interval(amount, unit).unwrap(), 1)
+            moments::moved(&parse("2024-01-31").unwrap(), &interval(amount, unit).unwrap().unwrap(), 1)
                 .map(|moment| display(&moment))
         };
         assert_eq!(moved("1", "MONTH").as_deref(), Some("2024-02-29 00:00:00"));

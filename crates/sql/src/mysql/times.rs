@@ -164,8 +164,10 @@ crate::functions::alike! {
             let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
             let (head, tail) = unit.split_once('_').unwrap_or((unit, unit));
             // From the first part on to the last one, each with two digits, microseconds with six.
-            let from = ["DAY", "HOUR", "MINUTE", "SECOND"].iter().position(|part| *part == head).unwrap_or(0);
-            let to = ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"].iter().position(|part| *part == tail).unwrap_or(0);
+            let place = |wanted: &str| {
+                ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"].iter().position(|part| *part == wanted).unwrap_or(0)
+            };
+            let (from, to) = (place(head), place(tail));
             let number = match tail {
                 "MONTH" => month,
                 _ => [(day, 1), (hour, 100), (minute, 100), (second, 100), (micros, 1_000_000)][from..=to.max(from)]
@@ -186,7 +188,7 @@ crate::functions::alike! {
             // Hours beyond a day are those of the span.
             let pattern = match hours < 24 {
                 true => pattern,
-                false => pattern.replace("%H", &format!("{hours:02}")).replace("%k", &hours.to_string()),
+                false => pattern.replace("%T", "%H:%i:%s").replace("%H", &format!("{hours:02}")).replace("%k", &hours.to_string()),
             };
             let sign = if nanos < 0 { "-" } else { "" };
             Value::text(format!("{sign}{}", format(&shown, &pattern)))
