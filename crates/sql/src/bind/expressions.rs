@@ -197,7 +197,8 @@ impl Binder<'_> {
             E::AtTimeZone { timestamp, time_zone } => {
                 let (moment, zone) = (self.bind(scope, timestamp)?, self.bind(scope, time_zone)?);
                 let moment = match moment.ty.base {
-                    Base::TimestampTz | Base::Timestamp => moment,
+                    Base::TimestampTz | Base::Timestamp | Base::TimeTz => moment,
+                    Base::Time => self.cast_to(moment, Type::of(Base::TimeTz), Strictness::Explicit)?,
                     _ => self.cast_to(moment, Type::of(Base::TimestampTz), Strictness::Explicit)?,
                 };
                 let name = super::moments::at_zone_of(moment.ty);
@@ -214,6 +215,9 @@ impl Binder<'_> {
                     }
                     _ => value,
                 };
+                if self.dialect == Dialect::Postgres && value.ty.base == Base::Date {
+                    super::moments::check_part_of_day(&field.to_string().to_lowercase())?;
+                }
                 let (name, value) = self.part_here(&unit, value)?;
                 self.call(name, vec![unit, value])?
             }

@@ -11,6 +11,16 @@ use crate::value::Value;
 use sqlparser::ast;
 use std::rc::Rc;
 
+/// Errors: EXTRACT finds no such part in a day.
+pub(super) fn check_part_of_day(unit: &str) -> Result<()> {
+    let singular = unit.strip_suffix('s').unwrap_or(unit);
+    let is_of_clock = matches!(singular, "hour" | "minute" | "second" | "millisecond" | "microsecond");
+    match is_of_clock || singular.starts_with("timezone") {
+        true => Err(Error::new(Condition::Unsupported, format!("unit \"{unit}\" not supported for type date"))),
+        false => Ok(()),
+    }
+}
+
 /// The function that AT TIME ZONE is.
 pub(super) fn at_zone_of(ty: Type) -> &'static str {
     match ty.base {
@@ -108,18 +118,24 @@ impl Binder<'_> {
             let [first, last] = ends.as_slice() else {
                 return Err(Error::new(Condition::Syntax, "wrong number of parameters on one side of OVERLAPS expression"));
             };
-            let (first, last) = (self.bind(scope, first)?, self.bind(scope, last)?);
-            let last = match last.ty.base {
-                Base::Interval => match self.arithmetic_of_time(Arithmetic::Add, &first, &last)? {
-                    Some(end) => end,
-                    None => return Err(self.no_operator("overlaps", first.ty, last.ty)),
-                },
-                _ => last,
-            };
-            Ok((first, last))
+            Ok((self.bind(scope, first)?, self.bind(scope, last)?))
         };
         let ((a, b), (c, d)) = (span(left)?, span(right)?);
         let mut all = vec![a, b, c, d];
+        let is_open = |base: Base| base == Base::Unknown || base == Base::Interval;
+        let beside = all.iter().map(|bound| bound.ty).find(|ty| !is_open(ty.base));
+        for at in [0, 2] {
+            if all[at + 1].ty.base != Base::Interval {
+                continue;
+            }
+            if let (Base::Unknown, Some(ty)) = (all[at].ty.base, beside) {
+                all[at] = self.cast_to(all[at].clone(), ty, Strictness::Explicit)?;
+            }
+            all[at + 1] = match self.arithmetic_of_time(Arithmetic::Add, &all[at], &all[at + 1])? {
+                Some(end) => end,
+                None => return Err(self.no_operator("overlaps", all[at].ty, all[at + 1].ty)),
+            };
+        }
         let known = all.iter().map(|bound| bound.ty.base).filter(|base| *base != Base::Unknown);
         let rank = |base: &Base| match base {
             Base::Time => 1,
@@ -130,7 +146,8 @@ impl Binder<'_> {
             _ => 6,
         };
         let to = known.max_by_key(rank).unwrap_or(Base::TimestampTz);
-        if rank(&to) > 5 {
+        let is_mixed = all.iter().any(|bound| bound.ty.is_clock()) && all.iter().any(|bound| bound.ty.is_moment());
+        if rank(&to) > 5 || is_mixed {
             return Err(self.no_operator("overlaps", all[0].ty, all[2].ty));
         }
         for bound in &mut all {
@@ -199,6 +216,11 @@ impl Binder<'_> {
             "date_bin" if arguments.len() == 3 => {
                 let is_open = |bound: &Bound| bound.ty.base == Base::Unknown;
                 let is_clock = |bound: &Bound| bound.ty.base == Base::Timestamp;
+                if !arguments[1].ty.is_moment() && !is_open(&arguments[1]) {
+                    let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
+                    let what = format!("function date_bin({}) does not exist", types.join(", "));
+                    return Err(Error::new(Condition::UndefinedFunction, what));
+                }
                 let of_clock = is_clock(&arguments[1]) || is_open(&arguments[1]) && is_clock(&arguments[2]);
                 let to = Type::of(if of_clock { Base::Timestamp } else { Base::TimestampTz });
                 let (origin, value, stride) = (arguments.remove(2), arguments.remove(1), arguments.remove(0));

@@ -217,6 +217,10 @@ impl Binder<'_> {
             (Base::Interval, Base::Time) if sign > 0 => {
                 self.call("time_moved", vec![b.clone(), a.clone(), number(1)])?
             }
+            (Base::Interval, Base::Time) => {
+                let span = self.cast_to(b.clone(), Type::of(Base::Interval), Strictness::Explicit)?;
+                self.call("intervals_added", vec![a.clone(), span, number(sign)])?
+            }
             (Base::Time, Base::Time) if sign < 0 => self.call("times_between", vec![a.clone(), b.clone()])?,
             (Base::Date, Base::Time) if sign > 0 => self.call("day_and_time", vec![a.clone(), b.clone()])?,
             (Base::Time, Base::Date) if sign > 0 => self.call("day_and_time", vec![b.clone(), a.clone()])?,
