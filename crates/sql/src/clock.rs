@@ -179,7 +179,8 @@ pub(crate) fn parse_zoned(text: &str, here: Option<&Zone>, now_seconds: i64, to:
         .map_or(text.len(), |at| clock_at + at);
     let (head, mut rest) = (&text[..end], text[end..].trim());
     let mut clock = head.to_string();
-    if let Some(half) = rest.get(..2).filter(|half| half.eq_ignore_ascii_case("am") || half.eq_ignore_ascii_case("pm")) {
+    if let Some(half) = rest.get(..2).filter(|half| half.eq_ignore_ascii_case("am") || half.eq_ignore_ascii_case("pm"))
+    {
         clock = format!("{head} {half}");
         rest = rest[2..].trim();
     }

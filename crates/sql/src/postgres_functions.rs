@@ -673,6 +673,10 @@ crate::functions::alike! {
         let clock = i128::from(part(4)) * 3_600_000_000 + i128::from(part(5)) * 60_000_000 + (seconds * 1e6).round() as i128;
         interval_of(part(0).saturating_mul(12).saturating_add(part(1)), part(2).saturating_mul(7).saturating_add(part(3)), clock)
     };
+    "part_of_day" (2, 2) DECIMAL, true => |_, a| match &*text(&a[0]) {
+        "epoch" => Ok(Value::decimal(Decimal::from(moment(&a[1])?.seconds))),
+        unit => Err(Error::new(Condition::Unsupported, format!("unit \"{unit}\" not supported for type date"))),
+    };
     "julian_part" (2, 2) DECIMAL, true => |_, a| part("julian_now", &a[1]);
     "extract_part" (2, 2) DECIMAL, true => |_, a| part(&text(&a[0]), &a[1]);
     "at_zone" (2, 2) STAMP, true => |_, a| {

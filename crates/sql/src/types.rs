@@ -627,7 +627,6 @@ impl Type {
             (Timestamp, Date) => self,
             (Date | Timestamp, TimestampTz) | (TimestampTz, Date | Timestamp) => Type::of(TimestampTz),
             (Base::Time, Base::TimeTz) | (Base::TimeTz, Base::Time) => Type::of(Base::TimeTz),
-            (Base::Time, Base::Interval) | (Base::Interval, Base::Time) => Type::of(Base::Interval),
             (Text, Base::Json) | (Base::Json, Text) => Type::of(Text),
             _ => return None,
         })

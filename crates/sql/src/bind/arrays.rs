@@ -494,7 +494,8 @@ impl Binder<'_> {
         };
         let to = Type::of_ast(self.dialect, declared)?;
         let is_clock = to.is_moment()
-            && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time | Base::TimeTz))
+            && (value.ty.is_number()
+                || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time | Base::TimeTz))
             || to.is_clock() && (value.ty.is_number() || matches!(value.ty.base, Base::Date | Base::Bool))
             || to.base == Base::TimeTz && matches!(value.ty.base, Base::Timestamp | Base::Interval);
         let is_span =

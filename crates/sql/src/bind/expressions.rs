@@ -215,8 +215,12 @@ impl Binder<'_> {
                     }
                     _ => value,
                 };
-                if self.dialect == Dialect::Postgres && value.ty.base == Base::Date {
-                    super::moments::check_part_of_day(&field.to_string().to_lowercase())?;
+                let unit_name = field.to_string().to_lowercase();
+                if self.dialect == Dialect::Postgres
+                    && value.ty.base == Base::Date
+                    && super::moments::is_no_part_of_days(&unit_name)
+                {
+                    return self.call("part_of_day", vec![unit, value]);
                 }
                 let (name, value) = self.part_here(&unit, value)?;
                 self.call(name, vec![unit, value])?
@@ -306,7 +310,9 @@ impl Binder<'_> {
                             None => self.call(&lower, Vec::new()),
                         }
                     }
-                    "localtime" | "localtimestamp" | "current_time" if self.dialect == Dialect::Postgres => self.bind_local(&lower),
+                    "localtime" | "localtimestamp" | "current_time" if self.dialect == Dialect::Postgres => {
+                        self.bind_local(&lower)
+                    }
                     _ => Err(error.at(ident.span.start)),
                 }
             }
@@ -539,6 +545,13 @@ impl Binder<'_> {
                 Err(self.no_operator(sign, a.ty, b.ty))
             }
             (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
+            // A time is the span since midnight beside one.
+            (Base::Time, Base::Interval) if self.dialect == Dialect::Postgres => {
+                Ok((to(a, Type::of(Base::Interval))?, b))
+            }
+            (Base::Interval, Base::Time) if self.dialect == Dialect::Postgres => {
+                Ok((a, to(b, Type::of(Base::Interval))?))
+            }
             (Base::Unknown, Base::Unknown) => Ok((to(a, Type::TEXT)?, to(b, Type::TEXT)?)),
             (Base::Unknown, _) => {
                 let ty = plain(b.ty);

@@ -11,14 +11,11 @@ use crate::value::Value;
 use sqlparser::ast;
 use std::rc::Rc;
 
-/// Errors: EXTRACT finds no such part in a day.
-pub(super) fn check_part_of_day(unit: &str) -> Result<()> {
+/// True for parts that EXTRACT finds in a moment and not in a day, or in another way.
+pub(super) fn is_no_part_of_days(unit: &str) -> bool {
     let singular = unit.strip_suffix('s').unwrap_or(unit);
     let is_of_clock = matches!(singular, "hour" | "minute" | "second" | "millisecond" | "microsecond");
-    match is_of_clock || singular.starts_with("timezone") {
-        true => Err(Error::new(Condition::Unsupported, format!("unit \"{unit}\" not supported for type date"))),
-        false => Ok(()),
-    }
+    is_of_clock || singular == "epoch" || singular.starts_with("timezone")
 }
 
 /// The function that AT TIME ZONE is.
@@ -113,10 +110,16 @@ impl Binder<'_> {
     pub(super) fn bind_overlaps(&self, scope: &super::Scope<'_>, left: &ast::Expr, right: &ast::Expr) -> Result<Bound> {
         let span = |expr: &ast::Expr| -> Result<(Bound, Bound)> {
             let ast::Expr::Tuple(ends) = expr else {
-                return Err(Error::new(Condition::Syntax, "wrong number of parameters on one side of OVERLAPS expression"));
+                return Err(Error::new(
+                    Condition::Syntax,
+                    "wrong number of parameters on one side of OVERLAPS expression",
+                ));
             };
             let [first, last] = ends.as_slice() else {
-                return Err(Error::new(Condition::Syntax, "wrong number of parameters on one side of OVERLAPS expression"));
+                return Err(Error::new(
+                    Condition::Syntax,
+                    "wrong number of parameters on one side of OVERLAPS expression",
+                ));
             };
             Ok((self.bind(scope, first)?, self.bind(scope, last)?))
         };
@@ -195,7 +198,8 @@ impl Binder<'_> {
             "to_char" if arguments.len() == 2 => {
                 arguments[0] = self.shown_here(arguments[0].clone())?;
                 if arguments[0].ty.base == Base::Time {
-                    arguments[0] = self.cast_to(arguments[0].clone(), Type::of(Base::Interval), Strictness::Explicit)?;
+                    arguments[0] =
+                        self.cast_to(arguments[0].clone(), Type::of(Base::Interval), Strictness::Explicit)?;
                 }
                 let own = match arguments[0].ty.base {
                     Base::Interval => "to_char_interval",
@@ -221,7 +225,8 @@ impl Binder<'_> {
                     let what = format!("function date_bin({}) does not exist", types.join(", "));
                     return Err(Error::new(Condition::UndefinedFunction, what));
                 }
-                let of_clock = is_clock(&arguments[1]) || is_open(&arguments[1]) && is_clock(&arguments[2]);
+                let is_zoned = arguments[1..].iter().any(|bound| bound.ty.base == Base::TimestampTz);
+                let of_clock = !is_zoned && arguments[1..].iter().any(is_clock);
                 let to = Type::of(if of_clock { Base::Timestamp } else { Base::TimestampTz });
                 let (origin, value, stride) = (arguments.remove(2), arguments.remove(1), arguments.remove(0));
                 let arguments = vec![

@@ -342,9 +342,7 @@ pub(crate) fn format_of(kind: &str, form: &str) -> Option<&'static str> {
     let forms = match kind {
         "date" => ["%m.%d.%Y", "%Y-%m-%d", "%d.%m.%Y", "%Y%m%d"],
         "time" => ["%h:%i:%s %p", "%H:%i:%s", "%H.%i.%s", "%H%i%s"],
-        "datetime" | "timestamp" => {
-            ["%Y-%m-%d %H.%i.%s", "%Y-%m-%d %H:%i:%s", "%Y-%m-%d %H.%i.%s", "%Y%m%d%H%i%s"]
-        }
+        "datetime" | "timestamp" => ["%Y-%m-%d %H.%i.%s", "%Y-%m-%d %H:%i:%s", "%Y-%m-%d %H.%i.%s", "%Y%m%d%H%i%s"],
         _ => return None,
     };
     let at = match form.to_ascii_uppercase().as_str() {
