@@ -327,13 +327,13 @@ pub(crate) fn format(moment: &Datetime, pattern: &str) -> String {
 
 /// STR_TO_DATE. None: the text is not as the pattern says.
 pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
-    let (day, clock, micros, has_time) = read_parts(text, pattern)?;
-    moment(day.0, day.1, day.2, clock, micros).map(|moment| (moment, has_time))
+    let Read { day: (year, month, day), clock, micros, has_time } = read_parts(text, pattern)?;
+    moment(year, month, day, clock, micros).map(|moment| (moment, has_time))
 }
 
 /// STR_TO_DATE of a clock alone, in nanoseconds.
 pub(crate) fn read_time(text: &str, pattern: &str) -> Option<i64> {
-    let (_, clock, micros, _) = read_parts(text, pattern)?;
+    let Read { clock, micros, .. } = read_parts(text, pattern)?;
     Some((clock * 1_000_000 + micros) * 1000)
 }
 
@@ -355,8 +355,18 @@ pub(crate) fn format_of(kind: &str, form: &str) -> Option<&'static str> {
     Some(forms[at])
 }
 
-/// Year, month and day, seconds of the day, microseconds, and whether there is a clock.
-fn read_parts(text: &str, pattern: &str) -> Option<((i64, i64, i64), i64, i64, bool)> {
+/// What STR_TO_DATE finds in a text.
+struct Read {
+    /// Year, month and day.
+    day: (i64, i64, i64),
+    /// Seconds of the day.
+    clock: i64,
+    micros: i64,
+    /// The pattern has a clock.
+    has_time: bool,
+}
+
+fn read_parts(text: &str, pattern: &str) -> Option<Read> {
     let mut of_year = 0;
     let (mut year, mut month, mut day) = (0, 0, 0);
     let (mut hour, mut minute, mut second, mut micros) = (0, 0, 0, 0);
@@ -445,7 +455,8 @@ fn read_parts(text: &str, pattern: &str) -> Option<((i64, i64, i64), i64, i64, b
         let (_, at_month, at_day) = date_of(day_number(year, 1, 1) + Some(of_year - 1).filter(|_| of_year <= days)?);
         (month, day) = (i64::from(at_month), i64::from(at_day));
     }
-    Some(((year, month, day), hour * 3600 + minute * 60 + second, micros, has_time))
+    let clock = hour * 3600 + minute * 60 + second;
+    Some(Read { day: (year, month, day), clock, micros, has_time })
 }
 
 /// The names of a month and a weekday.
