@@ -417,6 +417,10 @@ functions! {
         Ok(match (moment(&a[0]), from, to) {
             (Some(clock), Some(from), Some(to)) => {
                 let moment = crate::postgres_functions::moment_in(&from, &clock);
+                // Beyond what TIMESTAMP holds nothing is converted.
+                if moment.is_some_and(|moment| !(0..=32_536_771_199).contains(&moment.seconds)) {
+                    return Ok(datetime(clock));
+                }
                 let found = moment.and_then(|moment| crate::postgres_functions::clock_in(&to, &moment));
                 found.map_or(Value::Null, datetime)
             }
