@@ -8,8 +8,8 @@ import random
 
 LENGTH = 70
 TYPES = {
-    "mysql": ["INT", "BIGINT", "SMALLINT", "TINYINT UNSIGNED", "DECIMAL(8,2)", "VARCHAR(6)", "TEXT", "DATE", "DATETIME", "DOUBLE", "FLOAT", "BOOLEAN", "ENUM('a','b','ab')", "CHAR(3)"],
-    "postgresql": ["int", "bigint", "smallint", "numeric(8,2)", "varchar(6)", "text", "date", "timestamp", "double precision", "real", "boolean", "uuid", "jsonb", "int[]"],
+    "mysql": ["INT", "BIGINT", "SMALLINT", "TINYINT UNSIGNED", "DECIMAL(8,2)", "VARCHAR(6)", "TEXT", "DATE", "DATETIME", "DOUBLE", "FLOAT", "BOOLEAN", "ENUM('a','b','ab')", "CHAR(3)", "TIME", "DATETIME(3)"],
+    "postgresql": ["int", "bigint", "smallint", "numeric(8,2)", "varchar(6)", "text", "date", "timestamp", "double precision", "real", "boolean", "uuid", "jsonb", "int[]", "time", "timetz", "timestamptz", "timestamp(0)", "interval"],
 }
 
 
@@ -93,7 +93,11 @@ class Shapes:
             return "'zz'" if wrong else draw.choice(["'a'", "'b'", "'ab'"])
         if base == "date":
             return draw.choice(["'2024-02-30'", "'nonsense'"]) if wrong else f"'2024-0{draw.randint(1, 9)}-1{draw.randint(0, 9)}'"
-        if base in ("datetime", "timestamp"):
+        if base in ("time", "timetz"):
+            return "'12:61:00'" if wrong else f"'1{draw.randint(0, 9)}:1{draw.randint(0, 9)}:07'"
+        if base == "interval":
+            return "'nonsense'" if wrong else draw.choice(["'1 day'", "'2 hours'", "'1 month -3 days'"])
+        if base in ("datetime", "timestamp", "timestamptz"):
             return "'2024-13-01 00:00:00'" if wrong else f"'2024-0{draw.randint(1, 9)}-1{draw.randint(0, 9)} 10:1{draw.randint(0, 9)}:07'"
         if base == "boolean":
             return draw.choice(["true", "false"])
@@ -113,7 +117,7 @@ class Shapes:
             parts.append(f"DEFAULT {self.literal(kind)}")
         if self.random.random() < 0.2:
             parts.append("NOT NULL")
-        if self.random.random() < 0.1 and kind not in ("TEXT", "jsonb", "int[]"):
+        if self.random.random() < 0.1 and kind not in ("TEXT", "jsonb", "int[]", "interval"):
             parts.append("UNIQUE")
         # Of columns of MySQL's tables they belong to the table, of MariaDB's to the column, with which they go.
         if not self.is_mysql and self.random.random() < 0.1 and kind.lower() in ("int", "bigint", "smallint"):
@@ -137,7 +141,7 @@ class Shapes:
             parts.append(f"p {columns['p']}{self.choice('', ' DEFAULT 1')}")
             parts.append(f"{self.choice('', f'CONSTRAINT {name}_parent ')}FOREIGN KEY (p) REFERENCES {parent} (id){self.actions()}")
         if self.random.random() < 0.2 and len(columns) > 1:
-            parts.append(f"UNIQUE (c1, {list(columns)[-1]})") if not any(kind in ("TEXT", "jsonb") for kind in columns.values()) else None
+            parts.append(f"UNIQUE (c1, {list(columns)[-1]})") if not any(kind in ("TEXT", "jsonb", "interval") for kind in columns.values()) else None
         return f"CREATE TABLE {name} ({', '.join(parts)})", lambda: self.tables.update({name: columns})
 
     def step(self):

@@ -523,6 +523,33 @@ fn rows_of_copy_are_as_their_columns_want_them() {
 }
 
 #[test]
+fn copy_goes_on_where_others_change_the_schema() {
+    let mut rig = start_postgres();
+    let (mut db, mut other) = (Postgres::to(&mut rig, "me"), Postgres::to(&mut rig, "me"));
+    for key in ["primary key", ""] {
+        for begins in [false, true] {
+            db.ask("drop table if exists t, u");
+            db.ask(&format!("create table t (id int {key}, name text)"));
+            if begins {
+                db.ask("begin");
+            }
+            db.send(b'Q', &text(&["copy t from stdin"]));
+            db.send(b'd', b"1\ta\n");
+            assert_eq!(db.message().map(|(kind, _)| kind), Some(b'G'));
+            assert_eq!(other.ask("create table u (id int primary key)"), "CREATE TABLE");
+            db.send(b'd', b"2\tb\n");
+            db.send(b'c', &[]);
+            let done = db.until_ready();
+            assert!(done.iter().any(|(kind, body)| *kind == b'C' && body.starts_with(b"COPY 2")), "{key} {done:?}");
+            if begins {
+                db.ask("commit");
+            }
+            assert_eq!(db.ask("select * from t order by id"), "1,a; 2,b; SELECT 2");
+        }
+    }
+}
+
+#[test]
 fn subqueries_behind_group_by_read_the_values_of_their_group() {
     let mut rig = start_postgres();
     let mut db = Postgres::to(&mut rig, "me");

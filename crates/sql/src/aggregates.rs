@@ -568,7 +568,7 @@ impl AggregateCall {
     /// MySQL's has four digits more than the sum.
     fn average(&self, is_mysql: bool, state: &State) -> Result<Value> {
         if let Value::Interval(sum) = &state.value {
-            return Ok(spread::part_of(sum, state.count));
+            return spread::part_of(sum, state.count);
         }
         let result = match self.result.base {
             Base::Number if !matches!(state.value, Value::Double(_) | Value::Decimal(_)) => {

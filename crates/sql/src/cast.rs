@@ -44,7 +44,10 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Uuid, value) => to_uuid(dialect, value, to)?,
         (Base::Date | Base::Timestamp | Base::TimestampTz, value) => to_moment(dialect, value, to)?,
         (Base::Time, value) => to_time(dialect, value, to, strictness)?,
-        (Base::Interval, Value::Text(text)) => Value::Interval(Rc::new(crate::spans::parse_interval(&text)?)),
+        (Base::TimeTz, Value::Text(text)) => crate::clock::parse_zoned(&text, None, 0, to)?,
+        (Base::TimeTz, Value::Datetime(moment)) => crate::clock::rounded_zoned(*moment, to),
+        (Base::Interval, Value::Text(text)) => with_digits_of_span(&crate::spans::parse_interval(&text)?, to),
+        (Base::Interval, Value::Interval(interval)) if to.length > 0 => with_digits_of_span(&interval, to),
         (Base::Interval, value @ Value::Interval(_)) => value,
         (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
@@ -484,6 +487,7 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             Ok(Value::Datetime(Rc::new(day)))
         }
         Value::Datetime(moment) if dialect == Dialect::Mysql => Ok(rounded_moment(**moment, to)),
+        Value::Datetime(moment) if dialect == Dialect::Postgres && to.length > 0 => Ok(with_digits(**moment, to)),
         Value::Datetime(_) => Ok(value),
         Value::Text(_) | Value::Int(_) | Value::Decimal(_) | Value::Double(_) if dialect == Dialect::Mysql => {
             let text = display(dialect, &value);
@@ -510,7 +514,7 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         Value::Text(text) => {
             let named = if dialect == Dialect::Postgres { moments::named(text) } else { None };
             let moment = named.or_else(|| moments::parse(text, to.base == Base::Date));
-            moment.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| match dialect {
+            moment.map(|moment| with_digits(moment, to)).ok_or_else(|| match dialect {
                 Dialect::Tarantool => invalid(dialect, text, to),
                 // It has the form of one.
                 _ if moments::has_form(text) => {
@@ -524,6 +528,39 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
         }
         value => Err(mismatch(dialect, value, to)),
     }
+}
+
+/// The moment with as many digits of a second as its type has in PostgreSQL: rounded away from the beginning of the year 2000.
+fn with_digits(moment: tuple::datetime::Datetime, to: Type) -> Value {
+    const EPOCH_SECONDS: i64 = 946_684_800;
+    if to.length == 0 || to.base == Base::Date || moments::endless_name(&moment).is_some() {
+        return Value::Datetime(Rc::new(moment));
+    }
+    let unit = 10i64.pow(9 - (to.length - 1).min(6));
+    let nanos = i64::from(moment.nanoseconds);
+    let half = if moment.seconds < EPOCH_SECONDS { (unit - 1) / 2 } else { unit / 2 };
+    let rounded = (nanos + half) / unit * unit;
+    Value::Datetime(Rc::new(tuple::datetime::Datetime {
+        seconds: moment.seconds + rounded.div_euclid(1_000_000_000),
+        nanoseconds: rounded.rem_euclid(1_000_000_000) as i32,
+        ..moment
+    }))
+}
+
+/// The span with as many digits of a second as its type has.
+fn with_digits_of_span(interval: &tuple::datetime::Interval, to: Type) -> Value {
+    let mut fields = interval.fields;
+    if to.length > 0 {
+        let unit = 10i64.pow(9 - (to.length - 1).min(6));
+        let [.., hours, minutes, seconds, nanos] = fields;
+        let all = i128::from(hours) * 3600 + i128::from(minutes) * 60 + i128::from(seconds);
+        let all = all * 1_000_000_000 + i128::from(nanos);
+        let half = i128::from(if all < 0 { -unit / 2 } else { unit / 2 });
+        let all = (all + half) / i128::from(unit) * i128::from(unit);
+        let whole = i64::try_from(all / 1_000_000_000).unwrap_or(i64::MAX);
+        fields[4..].copy_from_slice(&[whole / 3600, whole / 60 % 60, whole % 60, (all % 1_000_000_000) as i64]);
+    }
+    Value::Interval(Rc::new(tuple::datetime::Interval { fields, adjust: interval.adjust }))
 }
 
 fn to_time(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {

@@ -6,6 +6,7 @@
 use crate::error::{Condition, Error, Result};
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::zones::Zone;
 use std::fmt::Write;
 use std::rc::Rc;
 use tuple::datetime::Datetime;
@@ -126,6 +127,83 @@ pub(crate) fn parse(text: &str) -> Result<i64> {
         Some(true) if hour < 12 => Ok(nanos + 12 * 3600 * SECOND),
         Some(false) if hour == 12 => Ok(nanos - 12 * 3600 * SECOND),
         _ => Ok(nanos),
+    }
+}
+
+/// The value of what a clock shows whose zone is so many seconds ahead. Errors: no zone is so far away that a row can hold it.
+pub(crate) fn zoned(nanos: i64, ahead: i64) -> Result<Value> {
+    let moment = Datetime {
+        seconds: nanos.div_euclid(SECOND) - ahead,
+        nanoseconds: nanos.rem_euclid(SECOND) as i32,
+        offset: i16::try_from(ahead / 60).unwrap_or(i16::MAX),
+        zone: 0,
+    };
+    match ahead % 60 == 0 && moment.is_good() {
+        true => Ok(Value::Datetime(Rc::new(moment))),
+        false => Err(Error::new(Condition::DatetimeOverflow, "time zone displacement out of range")),
+    }
+}
+
+/// What the clock shows, in nanoseconds, and the seconds that its zone is ahead.
+pub(crate) fn clock_of_zoned(moment: &Datetime) -> (i64, i64) {
+    let ahead = i64::from(moment.offset) * 60;
+    (nanos_of(moment).saturating_add(ahead * SECOND), ahead)
+}
+
+/// The same with as many digits of a second as its type has.
+pub(crate) fn rounded_zoned(moment: Datetime, to: Type) -> Value {
+    let nanos = rounded(nanos_of(&moment), to);
+    let (seconds, nanoseconds) = (nanos.div_euclid(SECOND), nanos.rem_euclid(SECOND) as i32);
+    Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..moment }))
+}
+
+/// `12:34:56.5+02`.
+pub(crate) fn display_zoned(moment: &Datetime) -> String {
+    let (nanos, ahead) = clock_of_zoned(moment);
+    match value_of(nanos) {
+        Value::Datetime(clock) => display(&clock) + &crate::text::offset(ahead),
+        _ => String::new(),
+    }
+}
+
+/// A text of PostgreSQL's `timetz`; one without a zone has that of the session, as it is at a moment. Errors: as [`parse`].
+pub(crate) fn parse_zoned(text: &str, here: Option<&Zone>, now_seconds: i64, to: Type) -> Result<Value> {
+    let invalid = || {
+        let what = format!("invalid input syntax for type time with time zone: \"{text}\"");
+        Error::new(Condition::InvalidDatetime, what)
+    };
+    let now = Datetime { seconds: now_seconds, ..Datetime::default() };
+    let clock_at = text.find(':').ok_or_else(invalid)?;
+    let end = text[clock_at..]
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.')))
+        .map_or(text.len(), |at| clock_at + at);
+    let (head, mut rest) = (&text[..end], text[end..].trim());
+    let mut clock = head.to_string();
+    if let Some(half) = rest.get(..2).filter(|half| half.eq_ignore_ascii_case("am") || half.eq_ignore_ascii_case("pm"))
+    {
+        clock = format!("{head} {half}");
+        rest = rest[2..].trim();
+    }
+    let nanos = parse(&clock).map_err(|error| match error.condition() {
+        Condition::InvalidDatetime => invalid(),
+        _ => error,
+    })?;
+    let ahead = match rest {
+        "" => here.map_or(0, |zone| zone.ahead(&now)),
+        "Z" | "z" => 0,
+        name => {
+            let zone = crate::postgres_functions::zone(name, false).map_err(|_| invalid())?;
+            match (zone.to_fixed_offset(), crate::moments::parse(text, false)) {
+                (Ok(offset), _) => i64::from(offset.seconds()),
+                // With a day it is known how far that is.
+                (Err(_), Some(moment)) => Zone::from(zone).ahead(&moment),
+                _ => return Err(invalid()),
+            }
+        }
+    };
+    match zoned(nanos, ahead)? {
+        Value::Datetime(moment) => Ok(rounded_zoned(*moment, to)),
+        other => Ok(other),
     }
 }
 

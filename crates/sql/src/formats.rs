@@ -102,8 +102,92 @@ fn ordinal(number: i64) -> &'static str {
     }
 }
 
+/// A span of months, days and microseconds by a pattern. Errors: `InvalidDatetime`, a part that spans have not; `LimitExceeded`.
+pub(crate) fn span_to_text((months, days, micros): (i64, i64, i64), pattern: &str) -> Result<String> {
+    let (year, month, seconds) = (months / 12, months % 12, micros / 1_000_000);
+    let (hour, minute, second, part) = (seconds / 3600, seconds / 60 % 60, seconds % 60, micros % 1_000_000);
+    let of_year = months * 30 + days;
+    let hour12 = if hour % 12 == 0 { 12 } else { hour % 12 };
+    let is_late = hour % 24 >= 12;
+    let half = |late: &str, early: &str| Some(if is_late { late } else { early }.to_string());
+    // Signs stand in a place of their own.
+    let wide = |number: i64, width: usize| (number, width + usize::from(number < 0));
+    let mut out = String::new();
+    for part_of_pattern in parts(pattern)? {
+        let (field, is_filled, suffix) = match part_of_pattern {
+            Part::Literal(c) => {
+                out.push(c);
+                continue;
+            }
+            Part::Field(field, is_filled, suffix) => (field, is_filled, suffix),
+        };
+        let word = match field {
+            "AM" | "PM" => half("PM", "AM"),
+            "am" | "pm" => half("pm", "am"),
+            "A.M." | "P.M." => half("P.M.", "A.M."),
+            "a.m." | "p.m." => half("p.m.", "a.m."),
+            "Y,YYY" => Some(format!("{},{:03}", year / 1000, year % 1000)),
+            "Q" if month == 0 => Some(String::new()),
+            _ => None,
+        };
+        if let Some(word) = word {
+            out.push_str(&word);
+            continue;
+        }
+        let (number, width) = match field {
+            "YYYY" => wide(year, 4),
+            "YYY" => wide(year % 1000, 3),
+            "YY" => wide(year % 100, 2),
+            "Y" => (year % 10, 1),
+            "MM" => wide(month, 2),
+            "DD" => (days, 2),
+            "DDD" => (of_year, 3),
+            "HH24" => wide(hour, 2),
+            "HH12" | "HH" => wide(hour12, 2),
+            "MI" => wide(minute, 2),
+            "SS" => wide(second, 2),
+            "SSSS" | "SSSSS" => (seconds, 1),
+            "MS" => (part / 1000, 3),
+            "US" => (part, 6),
+            "CC" => (year / 100, 2),
+            "Q" => ((month - 1) / 3 + 1, 1),
+            "W" => ((days - 1) / 7 + 1, 1),
+            "WW" => ((of_year - 1) / 7 + 1, 2),
+            "J" => (julian_of(year, month, days), 1),
+            _ => {
+                let what = "invalid format specification for an interval value";
+                return Err(Error::new(Condition::InvalidDatetime, what)
+                    .hint("Intervals are not tied to specific calendar dates."));
+            }
+        };
+        match is_filled {
+            true => _ = write!(out, "{number:0width$}"),
+            false => _ = write!(out, "{number}"),
+        }
+        if let Some(suffix) = suffix {
+            let letters = ordinal(number);
+            out.push_str(&if suffix == "TH" { letters.to_uppercase() } else { letters.to_string() });
+        }
+    }
+    Ok(out)
+}
+
+/// The Julian day of what may be no day, as PostgreSQL counts it.
+fn julian_of(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year + 4800, month + 1) } else { (year + 4799, month + 13) };
+    let century = year / 100;
+    year * 365 - 32_167 + year / 4 - century + century / 4 + 7834 * month / 256 + day
+}
+
 /// A moment by a pattern. Errors: `LimitExceeded`.
 pub(crate) fn moment_to_text(moment: &Datetime, pattern: &str) -> Result<String> {
+    moment_to_text_in(moment, pattern, "", 0)
+}
+
+/// What a clock shows by a pattern, in a zone of a name that is so many seconds ahead. Errors: `LimitExceeded`.
+pub(crate) fn moment_to_text_in(moment: &Datetime, pattern: &str, zone: &str, ahead: i64) -> Result<String> {
+    let sign = if ahead < 0 { '-' } else { '+' };
+    let (hours_ahead, minutes_ahead) = (ahead.abs() / 3600, ahead.abs() / 60 % 60);
     let day = moment.seconds.div_euclid(86_400);
     let clock = moment.seconds.rem_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
@@ -178,10 +262,11 @@ pub(crate) fn moment_to_text(moment: &Datetime, pattern: &str) -> Result<String>
                     "am" | "pm" => (if hour < 12 { "am" } else { "pm" }).to_string(),
                     "A.M." | "P.M." => (if hour < 12 { "A.M." } else { "P.M." }).to_string(),
                     "a.m." | "p.m." => (if hour < 12 { "a.m." } else { "p.m." }).to_string(),
-                    "TZ" => "UTC".to_string(),
-                    "tz" => "utc".to_string(),
-                    "OF" | "TZH" => "+00".to_string(),
-                    _ => "00".to_string(),
+                    "TZ" => zone.to_string(),
+                    "tz" => zone.to_lowercase(),
+                    "OF" if minutes_ahead != 0 => format!("{sign}{hours_ahead:02}:{minutes_ahead:02}"),
+                    "OF" | "TZH" => format!("{sign}{hours_ahead:02}"),
+                    _ => format!("{minutes_ahead:02}"),
                 });
                 continue;
             }

@@ -729,6 +729,11 @@ fn date_trunc(unit: &str, value: &Value) -> Result<Value> {
         moments::parse(&format!("{year:04}-{month:02}-01"), true).map_or(0, |found| found.seconds)
     };
     let seconds = match unit.to_ascii_lowercase().as_str() {
+        "millisecond" | "milliseconds" | "microsecond" | "microseconds" => {
+            let unit = if unit.to_ascii_lowercase().starts_with("milli") { 1_000_000 } else { 1000 };
+            let nanoseconds = moment.nanoseconds / unit * unit;
+            return Ok(Value::Datetime(Rc::new(Datetime { nanoseconds, ..**moment })));
+        }
         "second" => moment.seconds,
         "minute" => moment.seconds.div_euclid(60) * 60,
         "hour" => moment.seconds.div_euclid(3600) * 3600,
@@ -737,6 +742,9 @@ fn date_trunc(unit: &str, value: &Value) -> Result<Value> {
         "month" => start_of(year, month),
         "quarter" => start_of(year, (month - 1) / 3 * 3 + 1),
         "year" => start_of(year, 1),
+        "decade" if year > 0 => start_of(year / 10 * 10, 1),
+        "century" if year > 0 => start_of((year + 99) / 100 * 100 - 99, 1),
+        "millennium" if year > 0 => start_of((year + 999) / 1000 * 1000 - 999, 1),
         other => return Err(refused(&format!("unit \"{other}\" not recognized"))),
     };
     Ok(Value::Datetime(Rc::new(Datetime { seconds, nanoseconds: 0, ..**moment })))

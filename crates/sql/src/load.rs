@@ -9,9 +9,9 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::Expr;
 use crate::plan::Plan;
-use crate::statement::Prepared;
+use crate::statement::{Prepared, Sql};
 use crate::table::Table;
-use crate::types::Base;
+use crate::types::{Base, Type};
 use crate::value::Value;
 use database::{Context, Database, Operation, Space};
 use runtime::fiber;
@@ -24,6 +24,7 @@ const SLICE_NS: u64 = 1_000_000;
 const DIGITS: usize = 18;
 
 /// What a column of a row gets.
+#[derive(PartialEq)]
 enum Source {
     /// The field of that number.
     Field(usize),
@@ -189,22 +190,38 @@ impl Loader {
         &self.table.space
     }
 
-    fn check_current(&self, database: &Database) -> Result<()> {
+    /// Goes on with the table as it is now, if the rows that were encoded are rows of it as well. Errors: `Serialization`; it is another one, or gone.
+    fn renew(&mut self, database: &Database, context: &Context) -> Result<()> {
         if self.prepared.is_current(database) {
             return Ok(());
         }
-        Err(Error::new(Condition::Serialization, "the table was changed while rows were loaded"))
+        let prepared = Sql::of(database).renewed(database, context, &self.prepared)?;
+        let shape = |table: &Table| -> Vec<(String, Type, bool)> {
+            table.columns.iter().map(|column| (column.name.clone(), column.ty, column.is_nullable)).collect()
+        };
+        match Loader::of(&prepared) {
+            Some(next)
+                if next.table.space.id == self.table.space.id
+                    && shape(&next.table) == shape(&self.table)
+                    && next.table.generated == self.table.generated
+                    && next.sources == self.sources =>
+            {
+                *self = next;
+                Ok(())
+            }
+            _ => Err(Error::new(Condition::Serialization, "the table was changed while rows were loaded")),
+        }
     }
 
     /// Puts rows in as a transaction of their own, without waiting. False: they have to be put in by a transaction, and nothing was done. Errors: as
     /// `Database::execute`, with the number of the row from 0 on; nothing stands then.
     pub fn put_in_alone(
-        &self,
+        &mut self,
         database: &Database,
         context: &Context,
         rows: &LoadedRows,
     ) -> std::result::Result<bool, (usize, Error)> {
-        self.check_current(database).map_err(|error| (0, error))?;
+        self.renew(database, context).map_err(|error| (0, error))?;
         let Some(mut batch) = database.begin_batch(context, &[self.space()]) else { return Ok(false) };
         for (number, tuple) in rows.iter().enumerate() {
             if let Err(error) = batch.write(database, context, self.space(), Operation::Insert { tuple }) {
@@ -218,12 +235,12 @@ impl Loader {
 
     /// Puts rows into the open transaction; others have turns meanwhile. May wait. Errors: as `Loader::put_in_alone`; the transaction has to be taken back.
     pub fn put_in(
-        &self,
+        &mut self,
         database: &Database,
         context: &Rc<Context>,
         rows: &LoadedRows,
     ) -> std::result::Result<(), (usize, Error)> {
-        self.check_current(database).map_err(|error| (0, error))?;
+        self.renew(database, context).map_err(|error| (0, error))?;
         let mut began = fiber::now_ns();
         for (number, tuple) in rows.iter().enumerate() {
             let done = database.execute(context, self.space(), Operation::Insert { tuple });
@@ -235,7 +252,7 @@ impl Loader {
                     return Err((number, error));
                 }
                 database.resume(context).map_err(|error| (number, error.into()))?;
-                self.check_current(database).map_err(|error| (number, error))?;
+                self.renew(database, context).map_err(|error| (number, error))?;
                 began = fiber::now_ns();
             }
         }

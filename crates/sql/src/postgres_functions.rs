@@ -135,12 +135,16 @@ pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
     {
         return zone(distance, true);
     }
-    if let Some(digits) = trimmed.strip_prefix(['+', '-']) {
+    let unsigned = trimmed.strip_prefix(['+', '-']);
+    if unsigned.is_some() || is_posix && trimmed.starts_with(|c: char| c.is_ascii_digit()) {
+        let digits = unsigned.unwrap_or(trimmed);
         let sign = if trimmed.starts_with('-') != is_posix { -1 } else { 1 };
         let mut parts = digits.splitn(3, ':');
         let mut next = || parts.next().map_or(Some(0), |part| part.parse::<i32>().ok());
         if let (Some(hours), Some(minutes), Some(seconds)) = (next(), next(), next())
-            && hours.abs() < 25
+            && (0..26).contains(&hours)
+            && (0..60).contains(&minutes)
+            && (0..60).contains(&seconds)
             && let Ok(offset) = jiff::tz::Offset::from_seconds(sign * (hours * 3600 + minutes * 60 + seconds))
         {
             return Ok(jiff::tz::TimeZone::fixed(offset));
@@ -151,6 +155,18 @@ pub(crate) fn zone(name: &str, is_posix: bool) -> Result<jiff::tz::TimeZone> {
         _ => jiff::tz::TimeZone::get(trimmed).or_else(|_| jiff::tz::TimeZone::posix(trimmed)).ok(),
     };
     known.ok_or_else(|| refused(format!("time zone \"{name}\" not recognized")))
+}
+
+/// The zone that AT TIME ZONE names: also by an interval. Errors: there is none.
+pub(crate) fn zone_of(value: &Value) -> Result<jiff::tz::TimeZone> {
+    let Value::Interval(interval) = value else { return zone(&text(value), true) };
+    let (months, days, micros) = parts_of(interval);
+    let seconds = i32::try_from(micros / 1_000_000).ok().filter(|_| (months, days) == (0, 0));
+    let offset = seconds.and_then(|seconds| jiff::tz::Offset::from_seconds(seconds).ok());
+    offset.map(jiff::tz::TimeZone::fixed).ok_or_else(|| {
+        let what = "interval time zone must not include months or days";
+        refused(what)
+    })
 }
 
 /// What a clock in a zone shows at a moment.
@@ -325,6 +341,11 @@ fn part(unit: &str, value: &Value) -> Result<Value> {
                 let seconds = days * 21_600 + (i128::from(months % 12) * 30 + i128::from(days_of(interval))) * 86_400;
                 exact(seconds * 1_000_000 + micros, 6)
             }
+            "decade" | "decades" => exact(i128::from(months / 120), 0),
+            "century" | "centuries" => exact(i128::from(months / 1200), 0),
+            "millennium" | "millennia" => exact(i128::from(months / 12_000), 0),
+            "week" | "dow" | "isodow" | "doy" | "isoyear" | "julian" | "timezone" | "timezone_hour"
+            | "timezone_minute" => Err(Error::unsupported(format!("unit \"{unit}\" for type interval"))),
             other => Err(refused(format!("unit \"{other}\" not recognized for type interval"))),
         };
     }
@@ -346,6 +367,17 @@ fn part(unit: &str, value: &Value) -> Result<Value> {
             exact(shown.parse::<i128>().unwrap_or(0), 0)
         }
         "julian" => exact(i128::from(moment.seconds.div_euclid(86_400)) + 2_440_588, 0),
+        // Of a moment, with the part of the day that is over.
+        "julian_now" => {
+            use crate::arithmetic::{Arithmetic, Manner, calculate};
+            let number = |number: i64| Value::decimal(Decimal::from(number));
+            let (day, second) = (moment.seconds.div_euclid(86_400), moment.seconds.rem_euclid(86_400));
+            let micros = second * 1_000_000 + i64::from(moment.nanoseconds / 1000);
+            let ty = crate::Type::of(Base::Decimal);
+            let manner = Manner { zero_gives_null: false, short_quotients: false };
+            let part = calculate(Arithmetic::Divide, ty, manner, &number(micros), &number(86_400_000_000))?;
+            calculate(Arithmetic::Add, ty, manner, &number(day + 2_440_588), &part)
+        }
         "millennium" => {
             exact((i128::from(tuple::datetime::date_of(moment.seconds.div_euclid(86_400)).0) + 999) / 1000, 0)
         }
@@ -381,6 +413,33 @@ fn interval_trunc(unit: &str, span: &Interval) -> Result<Value> {
         "week" => Err(Error::unsupported(format!("unit \"{unit}\" for type interval"))),
         _ => Err(refused(format!("unit \"{unit}\" not recognized for type interval"))),
     }
+}
+
+/// Two parts of a span, of which the greater has so many of the less: with one sign.
+fn of_one_sign(great: i64, less: i64, unit: i64) -> (i64, i64) {
+    match () {
+        () if great > 0 && less < 0 => (great - 1, less + unit),
+        () if great < 0 && less > 0 => (great + 1, less - unit),
+        () => (great, less),
+    }
+}
+
+/// Months, days and microseconds, each changed in one way: what is no whole month goes to days, and no whole day to the clock. Errors: `NumericOutOfRange`.
+pub(crate) fn scaled(parts: (i64, i64, i64), times: impl Fn(f64) -> f64) -> Result<Value> {
+    let (months, days, micros) = parts;
+    let of_months = times(months as f64);
+    let of_days = times(days as f64);
+    let to_micros = |value: f64| (value * 1e6).round_ties_even() / 1e6;
+    let left_days = to_micros(of_months.fract() * 30.0);
+    let left_seconds = to_micros((of_days.fract() + left_days.fract()) * 86_400.0);
+    let more_days = (left_seconds / 86_400.0).trunc();
+    let left_seconds = left_seconds - more_days * 86_400.0;
+    let whole_days = of_days.trunc() + left_days.trunc() + more_days;
+    let clock = times(micros as f64) + left_seconds * 1e6;
+    if !clock.is_finite() || clock.abs() > 9e18 || of_months.abs() > 2e9 || whole_days.abs() > 2e9 {
+        return Err(Error::new(Condition::DatetimeOverflow, "interval out of range"));
+    }
+    interval_of(of_months.trunc() as i64, whole_days as i64, clock.round_ties_even() as i128)
 }
 
 fn days_of(interval: &Interval) -> i64 {
@@ -506,16 +565,15 @@ crate::functions::alike! {
     };
     "num_nulls" (1, MANY) INT, false => |_, a| Ok(Value::Int(a.iter().filter(|value| value.is_null()).count() as i64));
     "num_nonnulls" (1, MANY) INT, false => |_, a| Ok(Value::Int(a.iter().filter(|value| !value.is_null()).count() as i64));
+    "to_char_here" (2, 2) TEXT, true => |run, a| {
+        let moment = moment(&a[0])?;
+        let (name, ahead) = run.zone().map_or_else(|| ("UTC".to_string(), 0), |zone| (zone.abbreviation(&moment), zone.ahead(&moment)));
+        let clock = Datetime { seconds: moment.seconds.saturating_add(ahead), ..*moment };
+        Ok(Value::text(formats::moment_to_text_in(&clock, &text(&a[1]), &name, ahead)?))
+    };
     "to_char_moment" (2, 2) TEXT, true => |_, a| Ok(Value::text(formats::moment_to_text(&*moment(&a[0])?, &text(&a[1]))?));
     "to_char_interval" (2, 2) TEXT, true => |_, a| {
-        // As far as its clock goes, an interval is a moment of the first day.
-        let (_, days, micros) = parts_of(&*interval(&a[0])?);
-        let seconds = micros.div_euclid(1_000_000);
-        let shown = Datetime { seconds: seconds.rem_euclid(86_400), nanoseconds: (micros.rem_euclid(1_000_000) * 1000) as i32, ..Datetime::default() };
-        let pattern = text(&a[1]);
-        let hours = (seconds / 3600).to_string();
-        let pattern = pattern.replace("HH24", &format!("\"{hours:0>2}\"")).replace("DD", &format!("\"{days:02}\""));
-        Ok(Value::text(formats::moment_to_text(&shown, &pattern)?))
+        Ok(Value::text(formats::span_to_text(parts_of(&*interval(&a[0])?), &text(&a[1]))?))
     };
     "to_char_number" (2, 2) TEXT, true => |_, a| {
         let value = a[0].as_decimal().ok_or_else(|| out_of_range("numeric"))?;
@@ -581,31 +639,29 @@ crate::functions::alike! {
             return Err(Error::new(Condition::DivisionByZero, "division by zero"));
         }
         let times = |value: f64| if is_quotient { value / factor } else { value * factor };
-        // What is no whole month goes to days, and no whole day to the clock.
-        let of_months = times(months as f64);
-        let of_days = times(days as f64) ;
-        let left_days = of_months.fract() * 30.0;
-        let left_days = (left_days * 1e6).round() / 1e6;
-        let whole_days = of_days.trunc() + left_days.trunc();
-        let left = (of_days.fract() + left_days.fract()) * 86_400e6;
-        let clock = times(micros as f64) + left;
-        if !clock.is_finite() || clock.abs() > 9e18 || of_months.abs() > 2e9 || whole_days.abs() > 2e9 {
-            return Err(out_of_range("interval"));
-        }
-        interval_of(of_months.trunc() as i64, whole_days as i64, clock.round_ties_even() as i128)
+        scaled((months, days, micros), times)
     };
     "justify_hours" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
-        interval_of(months, days.saturating_add(micros / 86_400_000_000), i128::from(micros % 86_400_000_000))
+        let (days, micros) = of_one_sign(days.saturating_add(micros / 86_400_000_000), micros % 86_400_000_000, 86_400_000_000);
+        interval_of(months, days, i128::from(micros))
     };
     "justify_days" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
-        interval_of(months.saturating_add(days / 30), days % 30, i128::from(micros))
+        let (months, days) = of_one_sign(months.saturating_add(days / 30), days % 30, 30);
+        interval_of(months, days, i128::from(micros))
     };
     "justify_interval" (1, 1) INTERVAL, true => |_, a| {
         let (months, days, micros) = parts_of(&*interval(&a[0])?);
-        let days = days.saturating_add(micros / 86_400_000_000);
-        interval_of(months.saturating_add(days / 30), days % 30, i128::from(micros % 86_400_000_000))
+        let (days, micros) = (days.saturating_add(micros / 86_400_000_000), micros % 86_400_000_000);
+        let (mut months, mut days) = (months.saturating_add(days / 30), days % 30);
+        if months > 0 && (days < 0 || days == 0 && micros < 0) {
+            (months, days) = (months - 1, days + 30);
+        } else if months < 0 && (days > 0 || days == 0 && micros > 0) {
+            (months, days) = (months + 1, days - 30);
+        }
+        let (days, micros) = of_one_sign(days, micros, 86_400_000_000);
+        interval_of(months, days, i128::from(micros))
     };
     "interval_trunc" (2, 2) INTERVAL, true => |_, a| interval_trunc(&text(&a[0]), &*interval(&a[1])?);
     "make_date" (3, 3) DATE, true => |_, a| Ok(Value::Datetime(Rc::new(civil(int(&a[0]), int(&a[1]), int(&a[2]))?)));
@@ -617,13 +673,22 @@ crate::functions::alike! {
         let clock = i128::from(part(4)) * 3_600_000_000 + i128::from(part(5)) * 60_000_000 + (seconds * 1e6).round() as i128;
         interval_of(part(0).saturating_mul(12).saturating_add(part(1)), part(2).saturating_mul(7).saturating_add(part(3)), clock)
     };
+    "part_of_day" (2, 2) DECIMAL, true => |_, a| match &*text(&a[0]) {
+        "epoch" => Ok(Value::decimal(Decimal::from(moment(&a[1])?.seconds))),
+        unit => Err(Error::new(Condition::Unsupported, format!("unit \"{unit}\" not supported for type date"))),
+    };
+    "julian_part" (2, 2) DECIMAL, true => |_, a| part("julian_now", &a[1]);
     "extract_part" (2, 2) DECIMAL, true => |_, a| part(&text(&a[0]), &a[1]);
     "at_zone" (2, 2) STAMP, true => |_, a| {
-        let shown = clock_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
+        let shown = clock_in(&zone_of(&a[1])?, &*moment(&a[0])?);
         shown.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
     "of_zone" (2, 2) MOMENT, true => |_, a| {
-        let found = moment_in(&zone(&text(&a[1]), true)?, &*moment(&a[0])?);
+        let found = moment_in(&zone_of(&a[1])?, &*moment(&a[0])?);
+        found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
+    };
+    "of_said_zone" (2, 2) MOMENT, true => |_, a| {
+        let found = moment_in(&zone(&text(&a[1]), false)?, &*moment(&a[0])?);
         found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
     };
     "isfinite" (1, 1) BOOL, true => |_, a| Ok(Value::Bool(match &a[0] {

@@ -376,7 +376,7 @@ pub(crate) fn tables(tokens: &mut Vec<TokenWithSpan>) {
 
 /// INTERVAL of MySQL: `INTERVAL 1 DAY_HOUR`, and `INTERVAL(n, a, b)`, which is a function.
 pub(crate) fn intervals(tokens: &mut [TokenWithSpan]) {
-    if !tokens.iter().any(|token| is_word(&token.token, "interval")) {
+    if !tokens.iter().any(|token| is_word(&token.token, "interval") || is_word(&token.token, "extract")) {
         return;
     }
     let seen = seen(tokens);

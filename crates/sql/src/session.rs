@@ -123,6 +123,8 @@ pub struct Session {
     pub(crate) cursors: RefCell<BTreeMap<String, crate::cursors::CursorShown>>,
     /// Its temporary tables.
     pub(crate) temporary: RefCell<Vec<crate::temporary::Temporary>>,
+    /// How often a transaction has dropped some of them, whose names in the catalog are free when it ends.
+    pub(crate) names_again: Cell<u64>,
     /// Ends what it does (false), or the session itself (true).
     pub stop: RefCell<Option<Stop>>,
     /// The version of TLS and the cipher of its connection, if that is sealed.

@@ -5,6 +5,7 @@ use crate::error::{Condition, Error, Result};
 use crate::expr::{CollationOption, order};
 use crate::kept::Rows;
 use crate::run::Run;
+use crate::text::parts_of;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -186,40 +187,20 @@ fn percentile(values: &Rows, part: &Value, is_continuous: bool) -> Result<Value>
     let share = place - low as f64;
     match (&values.row(low)[0], &values.row(high)[0]) {
         (low, _) if share == 0.0 && low.as_double().is_some() => Ok(Value::Double(low.as_double().unwrap_or(0.0))),
+        (low @ Value::Interval(_), _) if share == 0.0 => Ok(low.clone()),
         (Value::Interval(a), Value::Interval(b)) => {
-            let (a, b) = (nanoseconds_of(a), nanoseconds_of(b));
-            Ok(Value::Interval(Rc::new(interval_of(a + ((b - a) as f64 * share) as i128))))
+            let ((months, days, micros), (to_months, to_days, to_micros)) = (parts_of(a), parts_of(b));
+            let between = (to_months - months, to_days - days, to_micros - micros);
+            match crate::postgres_functions::scaled(between, |part| part * share)? {
+                Value::Interval(more) => sum_of(a, &more),
+                other => Ok(other),
+            }
         }
         (low, high) => match (low.as_double(), high.as_double()) {
             (Some(low), Some(high)) => Ok(Value::Double(low + share * (high - low))),
             _ => Err(Error::new(Condition::UndefinedFunction, "percentile_cont takes numbers and intervals")),
         },
     }
-}
-
-/// How long an interval is, with months of 30 days.
-fn nanoseconds_of(interval: &Interval) -> i128 {
-    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields.map(i128::from);
-    let days = years * 360 + months * 30 + weeks * 7 + days;
-    (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000 + nanoseconds
-}
-
-fn interval_of(nanoseconds: i128) -> Interval {
-    let day = 86_400_000_000_000;
-    let field = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
-    let (days, rest) = (nanoseconds / day, nanoseconds % day);
-    let second = 1_000_000_000;
-    let fields = [
-        0,
-        0,
-        0,
-        field(days),
-        field(rest / (3600 * second)),
-        field(rest / (60 * second) % 60),
-        field(rest / second % 60),
-        field(rest % second),
-    ];
-    Interval { fields, adjust: tuple::datetime::ADJUST_NONE }
 }
 
 /// Two intervals together. Errors: `NumericOutOfRange`.
@@ -233,20 +214,7 @@ pub(crate) fn sum_of(a: &Interval, b: &Interval) -> Result<Value> {
     Ok(Value::Interval(Rc::new(sum)))
 }
 
-/// One of so many equal parts of an interval: what is left of months goes to days, and so on.
-pub(crate) fn part_of(interval: &Interval, count: i64) -> Value {
-    let count = i128::from(count.max(1));
-    let [years, months, weeks, days, hours, minutes, seconds, nanoseconds] = interval.fields.map(i128::from);
-    let (months, days) = (years * 12 + months, weeks * 7 + days);
-    // Thirty days of each month that is left.
-    let of_months = months % count * 30;
-    let clock = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + nanoseconds;
-    let clock = clock + (days % count + of_months % count) * 86_400_000_000_000;
-    let mut part = interval_of(clock / count);
-    let field = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
-    let months = months / count;
-    part.fields[3] = part.fields[3].saturating_add(field(days / count + of_months / count));
-    part.fields[0] = field(months / 12);
-    part.fields[1] = field(months % 12);
-    Value::Interval(Rc::new(part))
+/// One of so many equal parts of an interval: what is left of months goes to days, and so on. Errors: `NumericOutOfRange`.
+pub(crate) fn part_of(interval: &Interval, count: i64) -> Result<Value> {
+    crate::postgres_functions::scaled(parts_of(interval), |part| part / count.max(1) as f64)
 }

@@ -42,9 +42,13 @@ pub(crate) struct Temporary {
     pub(crate) is_gone: bool,
 }
 
-/// The name in the catalog of what a session calls so.
-pub(crate) fn own_name(session: u64, name: &str) -> String {
-    format!("{SESSION_PREFIX}{session}_{name}")
+/// The name in the catalog of what a session calls so; `again`: once names of that number may be those of tables that wait for the end of a transaction.
+fn own_name(session: u64, again: u64, name: &str) -> String {
+    match again {
+        0 => format!("{SESSION_PREFIX}{session}_{name}"),
+        // Digits that no session has.
+        again => format!("{SESSION_PREFIX}{again}{session:020}_{name}"),
+    }
 }
 
 /// The name that its session calls a space by.
@@ -109,8 +113,25 @@ impl Sql {
         if !self.has_own_tables() {
             return None;
         }
-        let space = database.catalog.space_by_name(&own_name(self.speaking.get(), name))?;
-        (space.def().is_session && self.owns(&space)).then_some(space)
+        let session = self.session(self.speaking.get())?;
+        let is_own = |space: &Rc<Space>| space.def().is_session && self.owns(space);
+        let found = database.catalog.space_by_name(&own_name(self.speaking.get(), 0, name)).filter(is_own);
+        if found.is_some() || session.names_again.get() == 0 {
+            return found;
+        }
+        let tables = session.temporary.borrow();
+        let mut spaces =
+            tables.iter().filter(|table| !table.is_gone).filter_map(|table| database.catalog.space(table.id));
+        spaces.find(|space| short_name(space) == name)
+    }
+
+    /// The name in the catalog for what the session that speaks calls so: another one where the open transaction has dropped something.
+    pub(crate) fn new_own_name(&self, database: &Database, name: &str) -> String {
+        if let Some(space) = self.own_space(database, name) {
+            return space.name();
+        }
+        let session = self.speaking.get();
+        own_name(session, self.session(session).map_or(0, |session| session.names_again.get()), name)
     }
 
     /// DROP TABLE of temporary tables within a transaction: nobody finds them any more. None: it is another statement.
@@ -138,6 +159,7 @@ impl Sql {
         if let Some(session) = self.session(self.speaking.get()) {
             let mut tables = session.temporary.borrow_mut();
             tables.iter_mut().filter(|table| hidden.contains(&table.id)).for_each(|table| table.is_gone = true);
+            session.names_again.set(session.names_again.get() + u64::from(!hidden.is_empty()));
         }
         Ok(Some(hidden.len() as u64))
     }
@@ -209,6 +231,9 @@ impl Sql {
             }
         }
         session.temporary.borrow_mut().retain(|table| database.catalog.space(table.id).is_some());
+        if session.temporary.borrow().is_empty() {
+            session.names_again.set(0);
+        }
         Ok(())
     }
 

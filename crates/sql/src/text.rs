@@ -20,11 +20,22 @@ pub fn display_in(dialect: Dialect, value: &Value, ty: Type, zone: Option<&Zone>
         text.truncate(text.find(' ').unwrap_or(text.len()));
         return text;
     }
+    if let (Dialect::Mysql, Value::Datetime(moment), Base::Timestamp, 1..) = (dialect, value, ty.base, ty.length) {
+        let mut text = crate::mysql::moments::display(&Datetime { nanoseconds: 0, ..**moment });
+        let digits = (ty.length - 1).min(6) as usize;
+        if digits > 0 {
+            let _ = write!(text, ".{}", &format!("{:06}", moment.nanoseconds / 1000)[..digits]);
+        }
+        return text;
+    }
     if let (Value::Datetime(moment), Base::Time) = (value, ty.base) {
         return match dialect {
             Dialect::Mysql => crate::clock::display_in_mysql(moment, ty),
             _ => crate::clock::display(moment),
         };
+    }
+    if let (Value::Datetime(moment), Base::TimeTz) = (value, ty.base) {
+        return crate::clock::display_zoned(moment);
     }
     match (value, ty.double_digits()) {
         (Value::Double(double), Some(digits)) if double.is_finite() => {

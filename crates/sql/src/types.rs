@@ -56,6 +56,8 @@ pub enum Base {
     Interval,
     /// What a clock shows; in MySQL's dialect a span of hours, too.
     Time,
+    /// The same with the distance of its zone: PostgreSQL's `timetz`.
+    TimeTz,
     /// A document.
     Json,
     /// A value of any type that can be compared: Tarantool's `scalar`.
@@ -69,7 +71,7 @@ pub enum Base {
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 27] = [
+const BASES: [Base; 28] = [
     Base::Unknown,
     Base::Bool,
     Base::Int1,
@@ -92,6 +94,7 @@ const BASES: [Base; 27] = [
     Base::TimestampTz,
     Base::Interval,
     Base::Time,
+    Base::TimeTz,
     Base::Json,
     Base::Scalar,
     Base::Array,
@@ -271,6 +274,11 @@ impl Type {
         matches!(self.base, Base::Date | Base::Timestamp | Base::TimestampTz)
     }
 
+    /// True for what a clock shows.
+    pub fn is_clock(self) -> bool {
+        matches!(self.base, Base::Time | Base::TimeTz)
+    }
+
     /// The least and the greatest whole number of the type.
     pub fn range(self) -> Option<(i128, i128)> {
         Some(match self.base {
@@ -321,7 +329,7 @@ impl Type {
             Base::Text | Base::Json => "string",
             Base::Bytes => "varbinary",
             Base::Uuid => "uuid",
-            Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time => "datetime",
+            Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time | Base::TimeTz => "datetime",
             Base::Interval => "interval",
             Base::Scalar => "scalar",
             Base::Array => "array",
@@ -389,14 +397,24 @@ impl Type {
             D::Date => Type::of(Base::Date),
             D::Datetime(_) if is_tarantool => Type::of(Base::TimestampTz),
             D::Datetime(_) => Type::of(Base::Timestamp),
-            D::Timestamp(_, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone) => Type::of(Base::TimestampTz),
-            D::Timestamp(..) => Type::of(Base::Timestamp),
-            D::Interval { .. } => Type::of(Base::Interval),
+            D::Timestamp(digits, zone) => {
+                let is_zoned = matches!(zone, ast::TimezoneInfo::Tz | ast::TimezoneInfo::WithTimeZone);
+                let base = if is_zoned { Base::TimestampTz } else { Base::Timestamp };
+                Type { length: digits.filter(|_| !is_tarantool).map_or(0, digits_of_second), ..Type::of(base) }
+            }
+            D::Interval { precision, .. } => {
+                let digits = precision.filter(|_| dialect == Dialect::Postgres);
+                Type { length: digits.map_or(0, digits_of_second), ..Type::of(Base::Interval) }
+            }
             D::Time(digits, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone)
                 if dialect == Dialect::Postgres =>
             {
                 let digits = digits.map(|digits| u32::try_from(digits.min(6)).unwrap_or(6));
                 digits.map_or(Type::of(Base::Time), crate::clock::type_of)
+            }
+            D::Time(digits, _) if dialect == Dialect::Postgres => {
+                let digits = digits.map(|digits| u32::try_from(digits.min(6)).unwrap_or(6));
+                Type { length: digits.map_or(0, |digits| digits + 1), ..Type::of(Base::TimeTz) }
             }
             D::JSON if dialect == Dialect::Postgres => Type::json(false),
             D::JSON | D::JSONB => Type::json(true),
@@ -507,7 +525,14 @@ impl Type {
             "json" if dialect == Dialect::Postgres => return Some(Type::json(false)),
             "json" | "jsonb" => Base::Json,
             "timestamptz" => Base::TimestampTz,
+            short if let Some((name, digits)) = short.strip_suffix(')').and_then(|rest| rest.split_once('(')) => {
+                // timestamptz(3) and its kin.
+                let known = matches!(name, "timestamptz" | "timestamp" | "timetz" | "interval");
+                let digits = digits.trim().parse().ok().filter(|_| known && dialect == Dialect::Postgres)?;
+                return Type::of_name(dialect, name).map(|ty| Type { length: digits_of_second(digits), ..ty });
+            }
             "time" if dialect == Dialect::Postgres => Base::Time,
+            "timetz" if dialect == Dialect::Postgres => Base::TimeTz,
             "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
             _ => return None,
         };
@@ -542,6 +567,7 @@ impl Type {
                 Base::TimestampTz => "timestamp with time zone",
                 Base::Interval => "interval",
                 Base::Time => "time without time zone",
+                Base::TimeTz => "time with time zone",
                 Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
                 Base::Array => "anyarray",
                 Base::Json if self.is_plain_json() => "json",
@@ -562,7 +588,7 @@ impl Type {
             return Some(match self.base {
                 _ if self == other => self,
                 // With the digits of the one that has more.
-                Base::Time if self.length > 0 && other.length > 0 => {
+                Base::Time | Base::TimeTz | Base::Timestamp if self.length > 0 && other.length > 0 => {
                     Type { length: self.length.max(other.length), ..self }
                 }
                 base => Type::of(base),
@@ -597,8 +623,10 @@ impl Type {
                 (Double, _) | (_, Double) => Double,
                 _ => Decimal,
             }),
-            (Date, Timestamp) | (Timestamp, Date) => Type::of(Timestamp),
+            (Date, Timestamp) => other,
+            (Timestamp, Date) => self,
             (Date | Timestamp, TimestampTz) | (TimestampTz, Date | Timestamp) => Type::of(TimestampTz),
+            (Base::Time, Base::TimeTz) | (Base::TimeTz, Base::Time) => Type::of(Base::TimeTz),
             (Text, Base::Json) | (Base::Json, Text) => Type::of(Text),
             _ => return None,
         })
@@ -625,6 +653,11 @@ fn decimal(length: u64, scale: u64) -> Result<Type> {
             ),
         )),
     }
+}
+
+/// The length of a type whose values have so many digits of a second.
+fn digits_of_second(digits: u64) -> u32 {
+    u32::try_from(digits.min(6)).unwrap_or(6) + 1
 }
 
 fn int_rank(base: Base) -> u8 {

@@ -21,11 +21,23 @@ const MOMENT: Returns = Returns::Type(Base::TimestampTz);
 #[derive(Clone, Debug)]
 pub struct Zone(TimeZone);
 
+impl From<TimeZone> for Zone {
+    fn from(zone: TimeZone) -> Self {
+        Zone(zone)
+    }
+}
+
 impl Zone {
     /// Seconds that a clock there is ahead of UTC at a moment.
     pub fn ahead(&self, moment: &Datetime) -> i64 {
         let stamp = jiff::Timestamp::from_second(moment.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         i64::from(self.0.to_offset(stamp).seconds())
+    }
+
+    /// What its time is called at a moment: `CEST`.
+    pub(crate) fn abbreviation(&self, moment: &Datetime) -> String {
+        let stamp = jiff::Timestamp::from_second(moment.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        self.0.to_offset_info(stamp).abbreviation().to_string()
     }
 
     /// What a clock there shows.
@@ -85,6 +97,10 @@ pub(crate) fn checked_setting(value: &str) -> Option<String> {
     if let Ok(hours) = value.parse::<f64>() {
         return (hours.abs() <= 168.0).then(|| as_offset((hours * 3600.0) as i64));
     }
+    // A clock with seconds has some that leap, PostgreSQL says.
+    if value.matches(':').count() > 1 {
+        return None;
+    }
     let found = zone(value, true).ok()?;
     Some(match found.iana_name() {
         Some(name) if name.eq_ignore_ascii_case(value) => name.to_string(),
@@ -116,7 +132,9 @@ pub(crate) fn moment_of_text(zone: Option<&Zone>, text: &str) -> Result<Value> {
 /// True for a text of a moment that says its zone.
 pub(crate) fn says_zone(text: &str) -> bool {
     let clock = text.trim().split_once([' ', 'T', 't']).map_or("", |(_, clock)| clock);
-    clock.contains(['+', '-', 'Z', 'z']) || clock.to_ascii_uppercase().contains("UTC")
+    let mut words = clock.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    let is_zone = |word: &str| !["am", "pm", "ad", "bc"].iter().any(|other| word.eq_ignore_ascii_case(other));
+    clock.contains(['+', '-']) || words.any(is_zone)
 }
 
 /// A moment so much later: days and months by the clock of the zone.
@@ -194,6 +212,9 @@ mod tests {
             ("5.5", Some("<+05:30>-05:30")),
             ("INTERVAL '-08:00' HOUR TO MINUTE", Some("<-08>+08")),
             ("+02:00", Some("+02:00")),
+            ("01:30", Some("01:30")),
+            ("1:75", None),
+            ("01:30:15", None),
             ("nowhere", None),
         ] {
             assert_eq!(checked_setting(value).as_deref(), kept, "{value}");
@@ -207,18 +228,23 @@ mod tests {
             (Some(7200), Some(7200), None)
         );
         assert_eq!(
-            (ahead("+02:00", false), ahead("+02:00", true), ahead("SYSTEM", true)),
-            (Some(-7200), Some(7200), None)
+            (ahead("+02:00", false), ahead("01:30", false), ahead("+02:00", true), ahead("SYSTEM", true)),
+            (Some(-7200), Some(-5400), Some(7200), None)
         );
     }
 
     #[test]
     fn texts_say_zones_or_not() {
-        for text in ["2024-01-01 12:00+02", "2024-01-01T12:00:00Z", "2024-01-01 12:00 UTC", "2024-01-01 12:00:00-07:30"]
-        {
+        for text in [
+            "2024-01-01 12:00+02",
+            "2024-01-01T12:00:00Z",
+            "2024-01-01 12:00 UTC",
+            "2024-01-01 12:00:00-07:30",
+            "2024-01-01 12:00 Europe/Berlin",
+        ] {
             assert!(says_zone(text), "{text}");
         }
-        for text in ["2024-01-01", "2024-01-01 12:00", "2024-01-01T12:00:00.5"] {
+        for text in ["2024-01-01", "2024-01-01 12:00", "2024-01-01T12:00:00.5", "2024-01-01 12:00 PM"] {
             assert!(!says_zone(text), "{text}");
         }
     }

@@ -178,7 +178,9 @@ impl Work<'_> {
             let insert = self.sql.prepare(self.database, self.context, Dialect::Mysql, &insert, &[])?;
             load.inserts.insert(count, (insert, places));
         }
-        let Some((insert, places)) = load.inserts.get(&count) else { return Ok(()) };
+        let Some((insert, places)) = load.inserts.get_mut(&count) else { return Ok(()) };
+        // Whoever changes the schema meanwhile does not end it.
+        *insert = self.sql.renewed(self.database, self.context, insert)?;
         let values = places.iter().map(|place| match fields.get(*place) {
             Some(Some(bytes)) => text_or_bytes(bytes),
             _ => Value::Null,

@@ -66,7 +66,7 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
             let digits = if ty.length == 0 { 6 } else { ty.length - 1 };
             (kinds::DATETIME, BINARY, 19 + if digits > 0 { digits + 1 } else { 0 }, digits as u8)
         }
-        Base::Time => {
+        Base::Time | Base::TimeTz => {
             let digits = if ty.length == 0 { 6 } else { ty.length - 1 };
             (kinds::TIME, BINARY, 10 + if digits > 0 { digits + 1 } else { 0 }, digits as u8)
         }
@@ -169,7 +169,7 @@ fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
             let _ = write!(out, "{value}");
         }
         Value::Decimal(value) => put_decimal(out, value, ty),
-        Value::Datetime(_) if ty.base == Base::Time => {
+        Value::Datetime(_) if ty.is_clock() => {
             out.extend_from_slice(sql::display_as(Dialect::Mysql, value, ty).as_bytes());
         }
         Value::Datetime(moment) => put_moment(out, moment, ty),

@@ -222,7 +222,7 @@ impl Work<'_> {
 
     /// Puts in what was kept: at one go, if nothing else has to be looked at.
     fn put_in_rest(&mut self, copy: &mut CopyIn) -> Result<(), Error> {
-        let Some(loader) = &copy.loader else { return Ok(()) };
+        let Some(loader) = &mut copy.loader else { return Ok(()) };
         if copy.is_own && !self.context.is_in_txn() {
             let before = copy.count - copy.rows.len() as u64;
             let done = loader.put_in_alone(self.database, self.context, &copy.rows);
@@ -239,7 +239,7 @@ impl Work<'_> {
         if copy.is_own && !self.context.is_in_txn() {
             self.begin(Modes::default())?;
         }
-        if let Some(loader) = &copy.loader {
+        if let Some(loader) = &mut copy.loader {
             let before = copy.count - copy.rows.len() as u64;
             let done = loader.put_in(self.database, self.context, &copy.rows);
             done.map_err(|(number, error)| at_line(error, before + number as u64 + 1))?;
@@ -356,6 +356,8 @@ impl Work<'_> {
     }
 
     fn put_in(&mut self, copy: &mut CopyIn, values: &[Value]) -> Result<(), Error> {
+        // Whoever changes the schema meanwhile does not end it.
+        copy.insert = self.sql.renewed(self.database, self.context, &copy.insert)?;
         self.sql.load(self.database, self.context, &copy.insert, values)?;
         copy.count += 1;
         Ok(())

@@ -34,6 +34,7 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
         Base::Time => 1083,
+        Base::TimeTz => 1266,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
         Base::Array if ty.is_vector() => 22,
@@ -49,6 +50,7 @@ pub(super) fn size_of(ty: Type) -> i16 {
         21 => 2,
         23 | 26 | 700 | 1082 => 4,
         20 | 701 | 1083 | 1114 | 1184 => 8,
+        1266 => 12,
         2950 | 1186 => 16,
         19 => 64,
         _ => -1,
@@ -60,7 +62,7 @@ pub(super) fn modifier_of(ty: Type) -> i32 {
     match ty.base {
         Base::Text if ty.length > 0 => ty.length as i32 + 4,
         Base::Decimal if ty.length > 0 => ((ty.length << 16 | ty.scale) + 4) as i32,
-        Base::Time if ty.length > 0 => ty.length as i32 - 1,
+        Base::Time | Base::TimeTz | Base::Timestamp | Base::TimestampTz if ty.length > 0 => ty.length as i32 - 1,
         _ => -1,
     }
 }
@@ -82,6 +84,7 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         2950 => Base::Uuid,
         1082 => Base::Date,
         1083 => Base::Time,
+        1266 => Base::TimeTz,
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
@@ -111,6 +114,7 @@ fn array_of(element: u32) -> u32 {
         2950 => 2951,
         1082 => 1182,
         1083 => 1183,
+        1266 => 1270,
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
@@ -136,6 +140,7 @@ fn element_of(oid: u32) -> Option<u32> {
         2951 => 2950,
         1182 => 1082,
         1183 => 1083,
+        1270 => 1266,
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
@@ -181,7 +186,7 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type, zone: Option
         Value::Uint(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Decimal(value) => put_decimal(out, value, ty),
-        Value::Datetime(_) if ty.base == Base::Time => {
+        Value::Datetime(_) if ty.is_clock() => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
         Value::Datetime(moment) => put_moment(out, moment, ty, zone),
@@ -294,6 +299,14 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
         (1083, Value::Datetime(moment)) => {
             let micros = moment.seconds.saturating_mul(1_000_000).saturating_add(i64::from(moment.nanoseconds) / 1000);
             out.extend_from_slice(&micros.to_be_bytes());
+        }
+        (1266, Value::Datetime(moment)) => {
+            // What the clock shows, and how far its zone is behind UTC.
+            let ahead = i64::from(moment.offset) * 60;
+            let micros = (moment.seconds + ahead).saturating_mul(1_000_000);
+            let micros = micros.saturating_add(i64::from(moment.nanoseconds) / 1000);
+            out.extend_from_slice(&micros.to_be_bytes());
+            out.extend_from_slice(&(-(ahead as i32)).to_be_bytes());
         }
         (1114 | 1184, Value::Datetime(moment)) => {
             let micros = (moment.seconds - EPOCH_SECONDS).checked_mul(1_000_000);
@@ -441,6 +454,17 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
             }
             let (seconds, nanoseconds) = (micros / 1_000_000, (micros % 1_000_000 * 1000) as i32);
             Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..Datetime::default() }))
+        }
+        1266 => {
+            let (micros, behind) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
+            let micros = i64::from_be_bytes(*micros);
+            let behind = i64::from(i32::from_be_bytes(behind.try_into().map_err(|_| wrong())?));
+            let ahead = i16::try_from(-behind / 60).ok().filter(|_| behind % 60 == 0);
+            let (Some(offset), 0..=86_400_000_000) = (ahead, micros) else {
+                return Err(Error::new(Condition::DatetimeOverflow, "time out of range"));
+            };
+            let (seconds, nanoseconds) = (micros / 1_000_000 + behind, (micros % 1_000_000 * 1000) as i32);
+            Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, offset, ..Datetime::default() }))
         }
         1114 | 1184 => moment(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))?,
         1186 => {

@@ -159,8 +159,9 @@ impl Binder<'_> {
                 Type::of(if self.dialect == Dialect::Tarantool { Base::Integer } else { Base::Int8 })
             }
             Aggregate::Sum | Aggregate::Average
-                if self.dialect == Dialect::Postgres && first.base == Base::Interval =>
+                if self.dialect == Dialect::Postgres && matches!(first.base, Base::Interval | Base::Time) =>
             {
+                cast_at(&mut arguments, 0, Base::Interval)?;
                 Type::of(Base::Interval)
             }
             Aggregate::Sum | Aggregate::Average | Aggregate::Total | Aggregate::Variance { .. } => {
@@ -170,6 +171,12 @@ impl Binder<'_> {
                         Dialect::Mysql if first.base == Base::Unknown => {
                             let null = arguments.remove(0);
                             arguments.insert(0, self.null_as_number(null)?);
+                        }
+                        Dialect::Mysql
+                            if matches!(first.base, Base::Date | Base::Time | Base::Timestamp)
+                                && super::times::digits_of(&arguments[0]).is_some() =>
+                        {
+                            arguments[0] = self.as_digits(arguments[0].clone())?;
                         }
                         Dialect::Mysql if let Some(number) = self.number_of_choice(&arguments[0])? => {
                             arguments[0] = number;

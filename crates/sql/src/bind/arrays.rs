@@ -494,14 +494,17 @@ impl Binder<'_> {
         };
         let to = Type::of_ast(self.dialect, declared)?;
         let is_clock = to.is_moment()
-            && (value.ty.is_number() || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time))
-            || to.base == Base::Time && (value.ty.is_number() || matches!(value.ty.base, Base::Date | Base::Bool));
+            && (value.ty.is_number()
+                || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time | Base::TimeTz))
+            || to.is_clock() && (value.ty.is_number() || matches!(value.ty.base, Base::Date | Base::Bool))
+            || to.base == Base::TimeTz && matches!(value.ty.base, Base::Timestamp | Base::Interval);
         let is_span =
             to.base == Base::Interval && (value.ty.is_number() || value.ty.is_moment() || value.ty.base == Base::Bool);
-        let is_moment = value.ty.is_moment() || matches!(value.ty.base, Base::Interval | Base::Time);
+        let is_moment = value.ty.is_moment() || value.ty.is_clock() || value.ty.base == Base::Interval;
         let is_other = match to.base {
             _ if self.dialect != Dialect::Postgres => false,
-            _ if to.is_moment() => value.ty.base == Base::Time,
+            _ if to.is_moment() => value.ty.is_clock(),
+            Base::Interval => value.ty.base == Base::TimeTz,
             _ if to.is_number() => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array | Base::Time),
             Base::Bool => {
                 is_moment

@@ -101,12 +101,16 @@ impl Binder<'_> {
                 });
             }
             "str_to_date" if self.dialect == Dialect::Mysql => {
-                let is_day = arguments.get(1).is_some_and(|format| super::mysql::is_format_of_days(&format.expr));
+                let format = arguments.get(1).map_or(Expr::Const(Value::Null), |format| format.expr.clone());
+                let digits = super::mysql::digits_of_format(&format);
+                if super::mysql::is_format_of_times(&format) {
+                    let found = self.call("str_to_time", arguments)?;
+                    return Ok(Bound { ty: super::times::type_of(digits), ..found });
+                }
                 let found = self.call(&name, arguments)?;
-                return if is_day {
-                    self.cast_to(found, Type::of(Base::Date), Strictness::Explicit)
-                } else {
-                    Ok(found)
+                return match super::mysql::is_format_of_days(&format) {
+                    true => self.cast_to(found, Type::of(Base::Date), Strictness::Explicit),
+                    false => Ok(Bound { ty: super::times::moment_of(digits), ..found }),
                 };
             }
             "nullif" if arguments.len() == 2 && self.dialect == Dialect::Mysql => {
@@ -301,6 +305,11 @@ impl Binder<'_> {
         let mut exprs = Vec::with_capacity(arguments.len());
         for argument in arguments {
             exprs.push(match argument.ty.base {
+                Base::Timestamp
+                    if self.dialect == Dialect::Mysql && argument.ty.length > 1 && super::mysql::reads_text(name) =>
+                {
+                    self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
+                }
                 Base::Date if self.dialect == Dialect::Mysql && super::mysql::reads_text(name) => {
                     self.cast_to(argument, Type::TEXT, Strictness::Explicit)?.expr
                 }

@@ -197,10 +197,11 @@ impl Binder<'_> {
             E::AtTimeZone { timestamp, time_zone } => {
                 let (moment, zone) = (self.bind(scope, timestamp)?, self.bind(scope, time_zone)?);
                 let moment = match moment.ty.base {
-                    Base::TimestampTz | Base::Timestamp => moment,
+                    Base::TimestampTz | Base::Timestamp | Base::TimeTz => moment,
+                    Base::Time => self.cast_to(moment, Type::of(Base::TimeTz), Strictness::Explicit)?,
                     _ => self.cast_to(moment, Type::of(Base::TimestampTz), Strictness::Explicit)?,
                 };
-                let name = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                let name = super::moments::at_zone_of(moment.ty);
                 self.call(name, vec![moment, zone])?
             }
             E::Extract { field, expr, .. } => {
@@ -214,6 +215,13 @@ impl Binder<'_> {
                     }
                     _ => value,
                 };
+                let unit_name = field.to_string().to_lowercase();
+                if self.dialect == Dialect::Postgres
+                    && value.ty.base == Base::Date
+                    && super::moments::is_no_part_of_days(&unit_name)
+                {
+                    return self.call("part_of_day", vec![unit, value]);
+                }
                 let (name, value) = self.part_here(&unit, value)?;
                 self.call(name, vec![unit, value])?
             }
@@ -302,7 +310,9 @@ impl Binder<'_> {
                             None => self.call(&lower, Vec::new()),
                         }
                     }
-                    "localtime" | "localtimestamp" if self.dialect == Dialect::Postgres => self.bind_local(&lower),
+                    "localtime" | "localtimestamp" | "current_time" if self.dialect == Dialect::Postgres => {
+                        self.bind_local(&lower)
+                    }
                     _ => Err(error.at(ident.span.start)),
                 }
             }
@@ -449,10 +459,11 @@ impl Binder<'_> {
             return self.cast_to(number, to, strictness);
         }
         let bound = match self.cast_zoned(bound, to)? {
+            Ok(done) if to.length > 0 => Bound { ty: Type::of(to.base), ..done },
             Ok(done) => return Ok(done),
             Err(bound) => bound,
         };
-        let bound = match bound.ty.base == Base::Time || to.base == Base::Time {
+        let bound = match bound.ty.is_clock() || to.is_clock() {
             true if bound.ty.base != to.base => match self.cast_time(bound, to)? {
                 Ok(done) => return Ok(done),
                 Err(bound) => bound,
@@ -460,11 +471,14 @@ impl Binder<'_> {
             _ => bound,
         };
         let is_shown_by_type = bound.ty.is_moment()
-            || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time)
+            || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time | Base::TimeTz)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
         let is_shown_by_type = match self.dialect {
             Dialect::Postgres => is_shown_by_type || bound.ty.is_float(),
-            Dialect::Mysql => matches!(bound.ty.base, Base::Date | Base::Time) || bound.ty.is_shown_shorter(),
+            Dialect::Mysql => {
+                let is_moment = bound.ty.base == Base::Timestamp && bound.ty.length > 1;
+                is_moment || matches!(bound.ty.base, Base::Date | Base::Time) || bound.ty.is_shown_shorter()
+            }
             Dialect::Tarantool => false,
         };
         if bound.ty.is_float() && to.base == Base::Decimal && self.dialect == Dialect::Postgres {
@@ -531,6 +545,13 @@ impl Binder<'_> {
                 Err(self.no_operator(sign, a.ty, b.ty))
             }
             (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
+            // A time is the span since midnight beside one.
+            (Base::Time, Base::Interval) if self.dialect == Dialect::Postgres => {
+                Ok((to(a, Type::of(Base::Interval))?, b))
+            }
+            (Base::Interval, Base::Time) if self.dialect == Dialect::Postgres => {
+                Ok((a, to(b, Type::of(Base::Interval))?))
+            }
             (Base::Unknown, Base::Unknown) => Ok((to(a, Type::TEXT)?, to(b, Type::TEXT)?)),
             (Base::Unknown, _) => {
                 let ty = plain(b.ty);

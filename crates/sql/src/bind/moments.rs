@@ -11,10 +11,26 @@ use crate::value::Value;
 use sqlparser::ast;
 use std::rc::Rc;
 
+/// True for parts that EXTRACT finds in a moment and not in a day, or in another way.
+pub(super) fn is_no_part_of_days(unit: &str) -> bool {
+    let singular = unit.strip_suffix('s').unwrap_or(unit);
+    let is_of_clock = matches!(singular, "hour" | "minute" | "second" | "millisecond" | "microsecond");
+    is_of_clock || singular == "epoch" || singular.starts_with("timezone")
+}
+
+/// The function that AT TIME ZONE is.
+pub(super) fn at_zone_of(ty: Type) -> &'static str {
+    match ty.base {
+        Base::TimestampTz => "at_zone",
+        Base::TimeTz | Base::Time => "zoned_clock_at",
+        _ => "of_zone",
+    }
+}
+
 impl Binder<'_> {
     /// An operation of moments and spans. None: it is one of others.
     pub(super) fn arithmetic_of_time(&self, operation: Arithmetic, a: &Bound, b: &Bound) -> Result<Option<Bound>> {
-        if a.ty.base == Base::Time || b.ty.base == Base::Time {
+        if a.ty.is_clock() || b.ty.is_clock() {
             return self.arithmetic_of_clocks(operation, a, b);
         }
         if self.dialect == Dialect::Mysql && a.ty.base != Base::Interval && b.ty.base != Base::Interval {
@@ -44,7 +60,8 @@ impl Binder<'_> {
             found.ty = result;
             Ok(found)
         };
-        let after = |ty: Type| if ty.base == Base::Date { Type::of(Base::Timestamp) } else { ty };
+        // Of a literal's or a column's digits of a second nothing holds for the sum.
+        let after = |ty: Type| Type::of(if ty.base == Base::Date { Base::Timestamp } else { ty.base });
         let is_postgres = self.dialect == Dialect::Postgres;
         if is_postgres && (a.ty.base == Base::Unknown) != (b.ty.base == Base::Unknown) {
             // A literal beside a day is a day or a number of days, beside others what they are, or an interval.
@@ -89,6 +106,59 @@ impl Binder<'_> {
         }))
     }
 
+    /// `(a, b) OVERLAPS (c, d)`; an interval at an end says how long the span is.
+    pub(super) fn bind_overlaps(&self, scope: &super::Scope<'_>, left: &ast::Expr, right: &ast::Expr) -> Result<Bound> {
+        let span = |expr: &ast::Expr| -> Result<(Bound, Bound)> {
+            let ast::Expr::Tuple(ends) = expr else {
+                return Err(Error::new(
+                    Condition::Syntax,
+                    "wrong number of parameters on one side of OVERLAPS expression",
+                ));
+            };
+            let [first, last] = ends.as_slice() else {
+                return Err(Error::new(
+                    Condition::Syntax,
+                    "wrong number of parameters on one side of OVERLAPS expression",
+                ));
+            };
+            Ok((self.bind(scope, first)?, self.bind(scope, last)?))
+        };
+        let ((a, b), (c, d)) = (span(left)?, span(right)?);
+        let mut all = vec![a, b, c, d];
+        let is_open = |base: Base| base == Base::Unknown || base == Base::Interval;
+        let beside = all.iter().map(|bound| bound.ty).find(|ty| !is_open(ty.base));
+        for at in [0, 2] {
+            if all[at + 1].ty.base != Base::Interval {
+                continue;
+            }
+            if let (Base::Unknown, Some(ty)) = (all[at].ty.base, beside) {
+                all[at] = self.cast_to(all[at].clone(), ty, Strictness::Explicit)?;
+            }
+            all[at + 1] = match self.arithmetic_of_time(Arithmetic::Add, &all[at], &all[at + 1])? {
+                Some(end) => end,
+                None => return Err(self.no_operator("overlaps", all[at].ty, all[at + 1].ty)),
+            };
+        }
+        let known = all.iter().map(|bound| bound.ty.base).filter(|base| *base != Base::Unknown);
+        let rank = |base: &Base| match base {
+            Base::Time => 1,
+            Base::TimeTz => 2,
+            Base::Date => 3,
+            Base::Timestamp => 4,
+            Base::TimestampTz => 5,
+            _ => 6,
+        };
+        let to = known.max_by_key(rank).unwrap_or(Base::TimestampTz);
+        let is_mixed = all.iter().any(|bound| bound.ty.is_clock()) && all.iter().any(|bound| bound.ty.is_moment());
+        if rank(&to) > 5 || is_mixed {
+            return Err(self.no_operator("overlaps", all[0].ty, all[2].ty));
+        }
+        for bound in &mut all {
+            *bound = self.cast_to(bound.clone(), Type::of(to), Strictness::Explicit)?;
+        }
+        self.call("overlaps", all)
+    }
+
     pub(super) fn bind_interval(&self, interval: &ast::Interval) -> Result<Bound> {
         let literal = match &*interval.value {
             ast::Expr::Value(value) => match &value.value {
@@ -111,6 +181,7 @@ impl Binder<'_> {
     pub(super) fn bind_local(&self, name: &str) -> Result<Bound> {
         match name {
             "localtime" => self.call("clock_now", Vec::new()),
+            "current_time" => self.call("zoned_clock_now", Vec::new()),
             _ => {
                 let now = self.call("now", Vec::new())?;
                 self.cast_to(now, Type::of(Base::Timestamp), Strictness::Explicit)
@@ -121,15 +192,54 @@ impl Binder<'_> {
     /// A call of PostgreSQL's dialect that depends on the types of its arguments. None: it is another one.
     pub(super) fn bind_typed_call(&self, name: &str, arguments: &mut Vec<Bound>) -> Result<Option<Bound>> {
         match name {
+            "to_char" if arguments.len() == 2 && arguments[0].ty.base == Base::TimestampTz => {
+                return self.call("to_char_here", std::mem::take(arguments)).map(Some);
+            }
             "to_char" if arguments.len() == 2 => {
                 arguments[0] = self.shown_here(arguments[0].clone())?;
+                if arguments[0].ty.base == Base::Time {
+                    arguments[0] =
+                        self.cast_to(arguments[0].clone(), Type::of(Base::Interval), Strictness::Explicit)?;
+                }
                 let own = match arguments[0].ty.base {
                     Base::Interval => "to_char_interval",
-                    _ if arguments[0].ty.is_moment() || arguments[0].ty.base == Base::Time => "to_char_moment",
+                    _ if arguments[0].ty.is_moment() || arguments[0].ty.is_clock() => "to_char_moment",
                     _ if arguments[0].ty.is_number() => "to_char_number",
                     _ => return self.call(name, std::mem::take(arguments)).map(Some),
                 };
                 return self.call(own, std::mem::take(arguments)).map(Some);
+            }
+            "date_trunc" if arguments.len() == 3 => {
+                let (zone, value, unit) = (arguments.remove(2), arguments.remove(1), arguments.remove(0));
+                let value = self.cast_to(value, Type::of(Base::TimestampTz), Strictness::Explicit)?;
+                let clock = self.call("at_zone", vec![value, zone.clone()])?;
+                let found = self.call("date_trunc", vec![unit, clock])?;
+                let found = Bound { ty: Type::of(Base::Timestamp), ..found };
+                return self.call("of_zone", vec![found, zone]).map(Some);
+            }
+            "date_bin" if arguments.len() == 3 => {
+                let is_open = |bound: &Bound| bound.ty.base == Base::Unknown;
+                let is_clock = |bound: &Bound| bound.ty.base == Base::Timestamp;
+                if !arguments[1].ty.is_moment() && !is_open(&arguments[1]) {
+                    let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
+                    let what = format!("function date_bin({}) does not exist", types.join(", "));
+                    return Err(Error::new(Condition::UndefinedFunction, what));
+                }
+                let is_zoned = arguments[1..].iter().any(|bound| bound.ty.base == Base::TimestampTz);
+                let of_clock = !is_zoned && arguments[1..].iter().any(is_clock);
+                let to = Type::of(if of_clock { Base::Timestamp } else { Base::TimestampTz });
+                let (origin, value, stride) = (arguments.remove(2), arguments.remove(1), arguments.remove(0));
+                let arguments = vec![
+                    self.cast_to(stride, Type::of(Base::Interval), Strictness::Explicit)?,
+                    self.cast_to(value, to, Strictness::Explicit)?,
+                    self.cast_to(origin, to, Strictness::Explicit)?,
+                ];
+                return self.call(name, arguments).map(|found| Some(Bound { ty: to, ..found }));
+            }
+            "make_timestamptz" if arguments.len() == 7 => {
+                let zone = arguments.remove(6);
+                let clock = self.call(name, std::mem::take(arguments))?;
+                return self.call("of_said_zone", vec![clock, zone]).map(Some);
             }
             "date_trunc" if arguments.len() == 2 => {
                 let ty = match arguments[1].ty.base {
@@ -178,10 +288,12 @@ impl Binder<'_> {
             }
             "timezone" if arguments.len() == 2 => {
                 let (moment, zone) = (arguments.remove(1), arguments.remove(0));
-                let own = if moment.ty.base == Base::TimestampTz { "at_zone" } else { "of_zone" };
+                let own = at_zone_of(moment.ty);
                 return self.call(own, vec![moment, zone]).map(Some);
             }
-            "localtime" | "localtimestamp" if arguments.is_empty() => return self.bind_local(name).map(Some),
+            "localtime" | "localtimestamp" | "current_time" if arguments.is_empty() => {
+                return self.bind_local(name).map(Some);
+            }
             "date_part" if arguments.len() == 2 => {
                 let value = arguments.remove(1);
                 let (name, value) = self.part_here(&arguments[0], value)?;

@@ -134,7 +134,15 @@ impl Binder<'_> {
             E::Extract { field, expr, .. } => {
                 let name = field.to_string().to_lowercase();
                 let value = self.bind(scope, expr)?;
-                self.call(&name, vec![value])?
+                let is_signed = value.ty.base == Base::Time
+                    && matches!(name.as_str(), "hour" | "minute" | "second" | "microsecond");
+                if is_signed {
+                    return self.call("extract_parts", vec![constant(&name.to_uppercase()), value]).map(Some);
+                }
+                match crate::respell::unit_of_parts(&name) {
+                    Some(unit) => self.call("extract_parts", vec![constant(unit), value])?,
+                    None => self.call(&name, vec![value])?,
+                }
             }
             _ => return Ok(None),
         }))
@@ -163,7 +171,7 @@ impl Binder<'_> {
         let has_clock = ["HOUR", "MINUTE", "SECOND"].iter().any(|part| unit.to_uppercase().contains(part));
         let ty = match value.ty.base {
             Base::Date if !has_clock => Type::of(Base::Date),
-            _ => Type::of(Base::Timestamp),
+            _ => self.moved_type(&value, &amount, unit),
         };
         let name = match (is_text, is_later) {
             (true, true) => "later_text",
@@ -218,6 +226,10 @@ impl Binder<'_> {
             }
             ("timestampdiff", [ast::Expr::Identifier(unit), a, b]) => {
                 let arguments = vec![constant(&unit.value), self.bind(scope, a)?, self.bind(scope, b)?];
+                self.call(name, arguments)?
+            }
+            ("get_format", [ast::Expr::Identifier(kind), form]) => {
+                let arguments = vec![constant(&kind.value.to_ascii_lowercase()), self.bind(scope, form)?];
                 self.call(name, arguments)?
             }
             ("extract", _) => return Ok(None),
@@ -299,6 +311,12 @@ impl Binder<'_> {
     pub(super) fn as_digits(&self, bound: Bound) -> Result<Bound> {
         if bound.ty.base == Base::Time {
             return self.time_as_digits(bound);
+        }
+        if let Some(digits) = super::times::digits_of(&bound).filter(|digits| *digits > 0) {
+            let digits = i64::from(digits);
+            let ty = Type { base: Base::Decimal, length: 14 + digits as u32, scale: digits as u32 };
+            let digits = Bound::new(Expr::Const(Value::Int(digits)), Type::of(Base::Int4));
+            return self.call("digits_of_clock", vec![bound, digits]).map(|found| Bound { ty, ..found });
         }
         let name = if bound.ty.base == Base::Date { "digits_of_moment" } else { "digits_of_clock" };
         self.call(name, vec![bound])
@@ -597,6 +615,32 @@ pub(super) fn reads_text(name: &str) -> bool {
 }
 
 /// True for a format of STR_TO_DATE that is known now and has nothing of a clock: such a call gives a day.
+/// True for a pattern of STR_TO_DATE that has a clock and no day.
+pub(super) fn is_format_of_times(format: &Expr) -> bool {
+    let Expr::Const(Value::Text(format)) = format else { return false };
+    let mut marks = format.chars();
+    let mut has_clock = false;
+    while let Some(mark) = marks.next() {
+        if mark != '%' {
+            continue;
+        }
+        match marks.next() {
+            Some('f' | 'H' | 'I' | 'S' | 'h' | 'i' | 'k' | 'l' | 'p' | 'r' | 's' | 'T') => has_clock = true,
+            Some('%') | None => {}
+            Some(_) => return false,
+        }
+    }
+    has_clock
+}
+
+/// Digits of a second that a pattern of STR_TO_DATE reads. None: nobody knows which pattern it is.
+pub(super) fn digits_of_format(format: &Expr) -> Option<u32> {
+    match format {
+        Expr::Const(Value::Text(format)) => Some(if format.contains("%f") { 6 } else { 0 }),
+        _ => None,
+    }
+}
+
 pub(super) fn is_format_of_days(format: &Expr) -> bool {
     let Expr::Const(Value::Text(format)) = format else { return false };
     let mut marks = format.chars();

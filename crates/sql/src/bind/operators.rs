@@ -22,6 +22,7 @@ impl Binder<'_> {
         use BinaryOperator as B;
         match op {
             B::And | B::Or => return self.bind_logic(scope, left, op, right),
+            B::Overlaps if self.dialect == Dialect::Postgres => return self.bind_overlaps(scope, left, right),
             B::Xor => {
                 // As true or false: a number may be any that is not zero.
                 let truth = |expr: Expr| Box::new(Expr::Not(Box::new(Expr::Not(Box::new(expr)))));

@@ -582,6 +582,7 @@ fn catalog_name(ty: Type) -> &'static str {
         Base::TimestampTz => "timestamptz",
         Base::Interval => "interval",
         Base::Time => "time",
+        Base::TimeTz => "timetz",
         Base::Bytes => "bytea",
         Base::Uuid => "uuid",
         Base::Json if ty.is_plain_json() => "json",

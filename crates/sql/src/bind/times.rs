@@ -18,10 +18,10 @@ fn constant(text: &str) -> Bound {
 }
 
 /// Digits of a second that a value of MySQL's has. None: nobody knows before it is there.
-fn digits_of(bound: &Bound) -> Option<u32> {
+pub(super) fn digits_of(bound: &Bound) -> Option<u32> {
     match (bound.ty.base, &bound.expr) {
         (Base::Time | Base::Timestamp, _) if bound.ty.length > 0 => Some(bound.ty.length - 1),
-        (Base::Date, _) => Some(0),
+        (Base::Date, _) | (_, Expr::Const(Value::Null)) => Some(0),
         (Base::Decimal, _) => Some(bound.ty.scale.min(6)),
         (Base::Text, Expr::Const(Value::Text(text))) => {
             Some(text.split_once('.').map_or(0, |(_, digits)| digits.len().min(6) as u32))
@@ -31,8 +31,28 @@ fn digits_of(bound: &Bound) -> Option<u32> {
     }
 }
 
-fn type_of(digits: Option<u32>) -> Type {
+pub(super) fn type_of(digits: Option<u32>) -> Type {
     digits.map_or(Type::of(Base::Time), crate::clock::type_of)
+}
+
+/// The type of moments with so many digits of a second.
+pub(super) fn moment_of(digits: Option<u32>) -> Type {
+    Type { base: Base::Timestamp, ..type_of(digits) }
+}
+
+/// The digits that values of both have. None: nobody knows.
+fn most(a: &Bound, b: &Bound) -> Option<u32> {
+    digits_of(a).zip(digits_of(b)).map(|(a, b)| a.max(b))
+}
+
+/// Digits of a second of what is moved by so much of a unit. None: nobody knows.
+fn moved_digits(value: &Bound, amount: &Bound, unit: &str) -> Option<u32> {
+    let more = match unit.to_ascii_uppercase() {
+        unit if unit.contains("MICROSECOND") => Some(6),
+        unit if unit.ends_with("SECOND") => digits_of(amount),
+        _ => Some(0),
+    };
+    digits_of(value).zip(more).map(|(own, more)| own.max(more))
 }
 
 impl Binder<'_> {
@@ -51,6 +71,16 @@ impl Binder<'_> {
                 return self.cast_to(digits, to, Strictness::Explicit).map(Ok);
             }
             (Base::Time, _) if is_mysql && to.is_moment() => "today_at",
+            (Base::Time, Base::TimeTz) => "zoned_clock",
+            (Base::TimestampTz, Base::TimeTz) => "zoned_clock_of",
+            (Base::TimeTz, Base::Time) => "clock_of_zoned",
+            (Base::Text | Base::Unknown | Base::Any, Base::TimeTz) if self.is_zoned => {
+                let open = Bound::new(bound.expr, Type::of(Base::Any));
+                return self.call("zoned_clock_of_text", vec![open]).map(|found| match found.ty == to {
+                    true => Ok(found),
+                    false => Err(found),
+                });
+            }
             (Base::Interval, Base::Time) => "clock_of_span",
             (_, Base::Time) if bound.ty.is_moment() => "clock_of",
             _ => return Ok(Err(bound)),
@@ -136,6 +166,21 @@ impl Binder<'_> {
                 found.ty = Type { base, ..type_of(digits) };
                 return Ok(Some(found));
             }
+            // Moments.
+            ("convert_tz", [value, _, _]) | ("from_unixtime" | "timestamp", [value]) => {
+                let ty = moment_of(digits_of(value));
+                return self.call(name, std::mem::take(arguments)).map(|found| Some(Bound { ty, ..found }));
+            }
+            ("timestamp", [a, b]) => {
+                let ty = moment_of(most(a, b));
+                return self.call(name, std::mem::take(arguments)).map(|found| Some(Bound { ty, ..found }));
+            }
+            ("unix_timestamp", [value]) if let Some(digits @ 1..) = digits_of(value) => {
+                let mut all = std::mem::take(arguments);
+                all.push(number(i64::from(digits)));
+                let ty = Type { base: Base::Decimal, length: 11 + digits, scale: digits };
+                return self.call(name, all).map(|found| Some(Bound { ty, ..found }));
+            }
             _ => return Ok(None),
         };
         let mut found = self.call(name, std::mem::take(arguments))?;
@@ -143,14 +188,14 @@ impl Binder<'_> {
         Ok(Some(found))
     }
 
+    /// The type of a moment that is moved by so much of a unit.
+    pub(super) fn moved_type(&self, value: &Bound, amount: &Bound, unit: &str) -> Type {
+        moment_of(moved_digits(value, amount, unit))
+    }
+
     /// A time so much of a unit later, or earlier.
     pub(super) fn move_time(&self, value: Bound, amount: Bound, unit: &str, is_later: bool) -> Result<Bound> {
-        let more = match unit.to_ascii_uppercase() {
-            unit if unit.contains("MICROSECOND") => Some(6),
-            unit if unit.ends_with("SECOND") => digits_of(&amount),
-            _ => Some(0),
-        };
-        let digits = digits_of(&value).zip(more).map(|(own, more)| own.max(more));
+        let digits = moved_digits(&value, &amount, unit);
         let sign = number(if is_later { 1 } else { -1 });
         let mut found = self.call("span_moved", vec![value, amount, constant(unit), sign])?;
         found.ty = type_of(digits);
@@ -172,9 +217,21 @@ impl Binder<'_> {
             (Base::Interval, Base::Time) if sign > 0 => {
                 self.call("time_moved", vec![b.clone(), a.clone(), number(1)])?
             }
+            (Base::Interval, Base::Time) => {
+                let span = self.cast_to(b.clone(), Type::of(Base::Interval), Strictness::Explicit)?;
+                self.call("intervals_added", vec![a.clone(), span, number(sign)])?
+            }
             (Base::Time, Base::Time) if sign < 0 => self.call("times_between", vec![a.clone(), b.clone()])?,
             (Base::Date, Base::Time) if sign > 0 => self.call("day_and_time", vec![a.clone(), b.clone()])?,
             (Base::Time, Base::Date) if sign > 0 => self.call("day_and_time", vec![b.clone(), a.clone()])?,
+            (Base::TimeTz, Base::Interval) => {
+                self.call("zoned_clock_moved", vec![a.clone(), b.clone(), number(sign)])?
+            }
+            (Base::Interval, Base::TimeTz) if sign > 0 => {
+                self.call("zoned_clock_moved", vec![b.clone(), a.clone(), number(1)])?
+            }
+            (Base::Date, Base::TimeTz) if sign > 0 => self.call("day_and_zoned_clock", vec![a.clone(), b.clone()])?,
+            (Base::TimeTz, Base::Date) if sign > 0 => self.call("day_and_zoned_clock", vec![b.clone(), a.clone()])?,
             (Base::Time, Base::Unknown) => {
                 let to = if sign < 0 { Base::Time } else { Base::Interval };
                 let literal = self.cast_to(b.clone(), Type::of(to), Strictness::Explicit)?;

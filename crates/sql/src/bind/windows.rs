@@ -323,7 +323,9 @@ impl Binder<'_> {
                 };
                 let is_open = |ty: Type| matches!(ty.base, Base::Any | Base::Scalar);
                 let wanted = match key.ty.base {
-                    _ if key.ty.is_moment() || key.ty.base == Base::Interval => Type::of(Base::Interval),
+                    _ if key.ty.is_moment() || key.ty.is_clock() || key.ty.base == Base::Interval => {
+                        Type::of(Base::Interval)
+                    }
                     base => Type::of(base),
                 };
                 let offset = match offset.ty.base {
@@ -341,7 +343,11 @@ impl Binder<'_> {
                     );
                     return Err(Error::new(Condition::Unsupported, what).mysql(3588));
                 }
-                offset
+                match key.ty.is_clock() {
+                    // Of days and months nothing counts there.
+                    true => self.call("span_of_clock", vec![offset])?,
+                    false => offset,
+                }
             }
         };
         Ok(if is_before { window::Bound::Before(offset.expr) } else { window::Bound::Behind(offset.expr) })

@@ -151,7 +151,10 @@ impl Binder<'_> {
             (Dialect::Tarantool, ..) => true,
             (Dialect::Postgres, _, Base::Text) => true,
             (Dialect::Postgres, Base::Text, Base::Json) => true,
-            (Dialect::Postgres, Base::Time, Base::Interval) => true,
+            (Dialect::Postgres, Base::Time, Base::Interval | Base::TimeTz) => true,
+            (Dialect::Postgres, Base::TimeTz, Base::Time) | (Dialect::Postgres, Base::TimestampTz, Base::TimeTz) => {
+                true
+            }
             (Dialect::Postgres, Base::Timestamp | Base::TimestampTz | Base::Interval, Base::Time) => true,
             _ => false,
         };

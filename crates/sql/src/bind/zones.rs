@@ -85,6 +85,11 @@ impl Binder<'_> {
         let is_zoned = self.is_zoned_in(Dialect::Postgres) && value.ty.base == Base::TimestampTz;
         Ok(match (self.dialect, value.ty.base) {
             (Dialect::Postgres, Base::Time) => ("time_part", value),
+            (Dialect::Postgres, Base::TimeTz) => ("zoned_time_part", value),
+            (Dialect::Postgres, Base::Interval) => ("extract_part", value),
+            (Dialect::Postgres, base) if unit == "julian" && base != Base::Date => {
+                ("julian_part", self.shown_here(value)?)
+            }
             (Dialect::Postgres, _) if is_zoned && unit.starts_with("timezone") => ("zone_part", value),
             (Dialect::Postgres, _) if is_zoned && unit == "epoch" => ("extract_part", value),
             (Dialect::Postgres, _) => ("extract_part", self.shown_here(value)?),

@@ -112,9 +112,11 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 radix,
                 scale,
                 match column.ty.base {
-                    Base::Time if column.ty.length > 0 => int(i64::from(column.ty.length) - 1),
+                    Base::Time | Base::TimeTz | Base::Timestamp | Base::TimestampTz if column.ty.length > 0 => {
+                        int(i64::from(column.ty.length) - 1)
+                    }
                     Base::Date => int(0),
-                    Base::Time | Base::Interval | Base::Timestamp | Base::TimestampTz => int(6),
+                    Base::Time | Base::TimeTz | Base::Interval | Base::Timestamp | Base::TimestampTz => int(6),
                     _ => Value::Null,
                 },
                 Value::Null,

@@ -47,6 +47,8 @@ pub(crate) const PG_TYPES: &[(i64, &str, i64, &str, i64, i64)] = &[
     (1186, "interval", 16, "T", 1187, 0),
     (1187, "_interval", -1, "A", 0, 1186),
     (1231, "_numeric", -1, "A", 0, 1700),
+    (1266, "timetz", 12, "D", 1270, 0),
+    (1270, "_timetz", -1, "A", 0, 1266),
     (1700, "numeric", -1, "N", 1231, 0),
     (2205, "regclass", 4, "N", 2210, 0),
     (2206, "regtype", 4, "N", 2211, 0),
@@ -78,6 +80,7 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::TimestampTz => 1184,
         Base::Interval => 1186,
         Base::Time => 1083,
+        Base::TimeTz => 1266,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json | Base::Map => 3802,
         Base::Array => {
@@ -97,7 +100,7 @@ pub(super) fn modifier(ty: Type) -> i64 {
     match ty.base {
         Base::Text if ty.length > 0 => i64::from(ty.length) + 4,
         Base::Decimal if ty.length > 0 => i64::from(ty.length << 16 | ty.scale) + 4,
-        Base::Time if ty.length > 0 => i64::from(ty.length) - 1,
+        Base::Time | Base::TimeTz | Base::Timestamp | Base::TimestampTz if ty.length > 0 => i64::from(ty.length) - 1,
         _ => -1,
     }
 }
@@ -123,6 +126,10 @@ pub(crate) fn format_type(number: i64, modifier: i64) -> String {
         "varchar" => "character varying",
         "time" if modifier >= 0 => return format!("time({modifier}) without time zone"),
         "time" => "time without time zone",
+        "timetz" if modifier >= 0 => return format!("time({modifier}) with time zone"),
+        "timetz" => "time with time zone",
+        "timestamp" if modifier >= 0 => return format!("timestamp({modifier}) without time zone"),
+        "timestamptz" if modifier >= 0 => return format!("timestamp({modifier}) with time zone"),
         "timestamp" => "timestamp without time zone",
         "timestamptz" => "timestamp with time zone",
         "char" => "\"char\"",

@@ -187,7 +187,7 @@ impl Ddl<'_> {
     /// The name in the catalog of what is made.
     pub(crate) fn full_name(&self, name: &str, is_temporary: bool) -> String {
         match is_temporary {
-            true => crate::temporary::own_name(self.context.session.id, name),
+            true => crate::Sql::of(self.database).new_own_name(self.database, name),
             false => name.to_string(),
         }
     }

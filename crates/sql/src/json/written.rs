@@ -47,6 +47,7 @@ fn write_value(dialect: Dialect, value: &Value, ty: Type, out: &mut String) {
             }
             quote(&text, out);
         }
+        Value::Datetime(_) if ty.base == Base::Date => quote(&display_as(dialect, value, ty), out),
         Value::Datetime(_) => {
             let mut text = display(dialect, value);
             if text.len() > 10 && !text.contains('.') {

@@ -111,6 +111,41 @@ fn now_of(nanos: i128, digits: Option<&Value>) -> Result<Value> {
     }))
 }
 
+/// A whole number with so many digits of microseconds behind the point.
+fn with_micros(whole: Value, micros: i32, digits: Option<&Value>) -> Result<Value> {
+    let (Value::Int(number), Some(digits)) = (&whole, digits.map(integer)) else { return Ok(whole) };
+    let digits = digits.clamp(0, 6) as u32;
+    let all = i128::from(*number) * 10i128.pow(digits) + i128::from(micros) / 10i128.pow(6 - digits);
+    Ok(tuple::decimal::Decimal::new(all, digits as i32).map_or(whole, Value::decimal))
+}
+
+/// Months of a period, YYMM or YYYYMM, since the year 0.
+fn months_of_period(period: i64) -> i64 {
+    if period == 0 {
+        return 0;
+    }
+    let (year, month) = (period / 100, period % 100);
+    let year = match year {
+        0..70 => year + 2000,
+        70..100 => year + 1900,
+        year => year,
+    };
+    year.saturating_mul(12).saturating_add(month - 1)
+}
+
+/// The period of so many months.
+fn period_of(months: i64) -> i64 {
+    if months == 0 {
+        return 0;
+    }
+    let year = match months / 12 {
+        year @ 0..70 => year + 2000,
+        year @ 70..100 => year + 1900,
+        year => year,
+    };
+    year.saturating_mul(100).saturating_add(months % 12 + 1)
+}
+
 fn now(run: &Run<'_>, digits: Option<&Value>) -> Result<Value> {
     now_of(i128::from(crate::time_functions::now(run)), digits)
 }
@@ -135,7 +170,10 @@ fn moved(value: &Value, amount: &Value, unit: &Value, sign: i64) -> Result<Value
     let unit = text(unit);
     let interval: Interval = match amount {
         Value::Interval(interval) => **interval,
-        amount => super::moments::interval(&text(amount), &unit)?,
+        amount => match super::moments::interval(&text(amount), &unit)? {
+            Some(interval) => interval,
+            None => return Ok(Value::Null),
+        },
     };
     let Some(from) = moment(value) else { return Ok(Value::Null) };
     let Some(found) = crate::moments::moved(&from, &interval, sign) else { return Ok(Value::Null) };
@@ -379,6 +417,10 @@ functions! {
         Ok(match (moment(&a[0]), from, to) {
             (Some(clock), Some(from), Some(to)) => {
                 let moment = crate::postgres_functions::moment_in(&from, &clock);
+                // Beyond what TIMESTAMP holds nothing is converted.
+                if moment.is_some_and(|moment| !(0..=32_536_771_199).contains(&moment.seconds)) {
+                    return Ok(datetime(clock));
+                }
                 let found = moment.and_then(|moment| crate::postgres_functions::clock_in(&to, &moment));
                 found.map_or(Value::Null, datetime)
             }
@@ -388,11 +430,16 @@ functions! {
     };
     "date_format" (2, 2) TEXT, true, false => |run, a| Ok(match &a[0] { Value::Interval(interval) => Some(on_today(run, interval)), value => moment(value) }.map_or(Value::Null, |moment| Value::text(format(&moment, &text(&a[1])))));
     "str_to_date" (2, 2) MOMENT, true, false => |_, a| Ok(read(&text(&a[0]), &text(&a[1])).map_or(Value::Null, |found| datetime(found.0)));
-    "unix_timestamp" (0, 1) INT, true, false => |run, a| Ok(match a.first() {
+    "str_to_time" (2, 2) Returns::Type(Base::Time), true, false => |_, a| Ok(super::moments::read_time(&text(&a[0]), &text(&a[1])).map_or(Value::Null, crate::clock::value_of));
+    "period_add" (2, 2) INT, true, false => |_, a| Ok(Value::Int(period_of(months_of_period(integer(&a[0])).saturating_add(i64::from(integer(&a[1]) as i32)))));
+    "period_diff" (2, 2) INT, true, false => |_, a| Ok(Value::Int(months_of_period(integer(&a[0])) - months_of_period(integer(&a[1]))));
+    "get_format" (2, 2) TEXT, true, false => |_, a| Ok(super::moments::format_of(&text(&a[0]), &text(&a[1])).map_or(Value::Null, Value::text));
+    "unix_timestamp" (0, 2) INT, true, false => |run, a| Ok(match a.first() {
         None => Value::Int(run.now_ns.div_euclid(1_000_000_000) as i64),
         Some(value) => moment(value).map_or(Value::Null, |clock| {
             let moment = run.zone().and_then(|zone| zone.moment(&clock)).unwrap_or(clock);
-            Value::Int(moment.seconds.max(0))
+            let micros = if moment.seconds < 0 { 0 } else { clock.nanoseconds / 1000 };
+            with_micros(Value::Int(moment.seconds.max(0)), micros, a.get(1)).unwrap_or_default()
         }),
     });
     "from_unixtime" (1, 2) MOMENT, true, false => |run, a| {
@@ -536,10 +583,14 @@ functions! {
 
     // A day or a moment as the number of its digits.
     "digits_of_moment" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| (parts.year * 100 + parts.month) * 100 + parts.day);
-    "digits_of_clock" (1, 1) INT, true, false => |_, a| of_moment(&a[0], |parts| {
-        let day = (parts.year * 100 + parts.month) * 100 + parts.day;
-        day * 1_000_000 + parts.clock / 3600 * 10_000 + parts.clock / 60 % 60 * 100 + parts.clock % 60
-    });
+    "digits_of_clock" (1, 2) INT, true, false => |_, a| {
+        let found = of_moment(&a[0], |parts| {
+            let day = (parts.year * 100 + parts.month) * 100 + parts.day;
+            day * 1_000_000 + parts.clock / 3600 * 10_000 + parts.clock / 60 % 60 * 100 + parts.clock % 60
+        })?;
+        let micros = moment(&a[0]).map_or(0, |moment| moment.nanoseconds / 1000);
+        with_micros(found, micros, a.get(1))
+    };
 
     // Bytes as text of as many characters, for functions that count them, and back.
     "characters_of_bytes" (1, 1) TEXT, true, false => |_, a| {

@@ -327,6 +327,47 @@ pub(crate) fn format(moment: &Datetime, pattern: &str) -> String {
 
 /// STR_TO_DATE. None: the text is not as the pattern says.
 pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
+    let Read { day: (year, month, day), clock, micros, has_time } = read_parts(text, pattern)?;
+    moment(year, month, day, clock, micros).map(|moment| (moment, has_time))
+}
+
+/// STR_TO_DATE of a clock alone, in nanoseconds.
+pub(crate) fn read_time(text: &str, pattern: &str) -> Option<i64> {
+    let Read { clock, micros, .. } = read_parts(text, pattern)?;
+    Some((clock * 1_000_000 + micros) * 1000)
+}
+
+/// The pattern that GET_FORMAT gives.
+pub(crate) fn format_of(kind: &str, form: &str) -> Option<&'static str> {
+    let forms = match kind {
+        "date" => ["%m.%d.%Y", "%Y-%m-%d", "%d.%m.%Y", "%Y%m%d"],
+        "time" => ["%h:%i:%s %p", "%H:%i:%s", "%H.%i.%s", "%H%i%s"],
+        "datetime" | "timestamp" => ["%Y-%m-%d %H.%i.%s", "%Y-%m-%d %H:%i:%s", "%Y-%m-%d %H.%i.%s", "%Y%m%d%H%i%s"],
+        _ => return None,
+    };
+    let at = match form.to_ascii_uppercase().as_str() {
+        "USA" => 0,
+        "ISO" | "JIS" => 1,
+        "EUR" => 2,
+        "INTERNAL" => 3,
+        _ => return None,
+    };
+    Some(forms[at])
+}
+
+/// What STR_TO_DATE finds in a text.
+struct Read {
+    /// Year, month and day.
+    day: (i64, i64, i64),
+    /// Seconds of the day.
+    clock: i64,
+    micros: i64,
+    /// The pattern has a clock.
+    has_time: bool,
+}
+
+fn read_parts(text: &str, pattern: &str) -> Option<Read> {
+    let mut of_year = 0;
     let (mut year, mut month, mut day) = (0, 0, 0);
     let (mut hour, mut minute, mut second, mut micros) = (0, 0, 0, 0);
     let (mut is_pm, mut has_time) = (None, false);
@@ -345,17 +386,30 @@ pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
         *rest = &rest[if is_short { 3 } else { names[at].len() }..];
         Some(at as i64 + 1)
     };
+    fn half(rest: &mut &str) -> Option<bool> {
+        let word = rest.get(..2)?;
+        let is_pm = word.eq_ignore_ascii_case("pm");
+        let is_half = is_pm || word.eq_ignore_ascii_case("am");
+        *rest = &rest[2..];
+        is_half.then_some(is_pm)
+    }
+    let pattern = pattern.replace("%T", "%H:%i:%S").replace("%r", "%I:%i:%S %p");
     let mut wanted = pattern.chars().peekable();
     while let Some(c) = wanted.next() {
         if c.is_whitespace() {
             rest = rest.trim_start();
             continue;
         }
+        // What the text ends before is not asked for.
+        if rest.trim_start().is_empty() {
+            break;
+        }
         if c != '%' {
             rest = rest.strip_prefix(c)?;
             continue;
         }
         let kind = wanted.next()?;
+        rest = if kind == '%' { rest } else { rest.trim_start() };
         has_time |= "HkhIlisSfpTr".contains(kind);
         match kind {
             'Y' => year = digits(&mut rest, 4)?,
@@ -381,16 +435,9 @@ pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
                 rest = &rest[end..];
             }
             'p' => {
-                is_pm = Some(rest.get(..2)?.eq_ignore_ascii_case("pm"));
-                rest = &rest[2..];
+                is_pm = Some(half(&mut rest)?);
             }
-            'T' => {
-                hour = digits(&mut rest, 2)?;
-                rest = rest.strip_prefix(':')?;
-                minute = digits(&mut rest, 2)?;
-                rest = rest.strip_prefix(':')?;
-                second = digits(&mut rest, 2)?;
-            }
+            'j' => of_year = digits(&mut rest, 3)?,
             'W' => _ = name(&mut rest, &DAYS, false)?,
             'a' => _ = name(&mut rest, &DAYS, true)?,
             '%' => rest = rest.strip_prefix('%')?,
@@ -403,7 +450,13 @@ pub(crate) fn read(text: &str, pattern: &str) -> Option<(Datetime, bool)> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    moment(year, month, day, hour * 3600 + minute * 60 + second, micros).map(|moment| (moment, has_time))
+    if of_year > 0 {
+        let days = if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) { 366 } else { 365 };
+        let (_, at_month, at_day) = date_of(day_number(year, 1, 1) + Some(of_year - 1).filter(|_| of_year <= days)?);
+        (month, day) = (i64::from(at_month), i64::from(at_day));
+    }
+    let clock = hour * 3600 + minute * 60 + second;
+    Some(Read { day: (year, month, day), clock, micros, has_time })
 }
 
 /// The names of a month and a weekday.
@@ -413,8 +466,8 @@ pub(crate) fn names(moment: &Datetime) -> (&'static str, &'static str) {
     (month, DAYS[parts.weekday() as usize])
 }
 
-/// An interval of so many of a unit: `1 DAY`, `'1:30' MINUTE_SECOND`. Errors: there is no such unit.
-pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
+/// An interval of so many of a unit: `1 DAY`, `'1:30' MINUTE_SECOND`. None: more numbers than the unit has parts. Errors: there is no such unit.
+pub(crate) fn interval(amount: &str, unit: &str) -> Result<Option<Interval>> {
     let mut found = Interval { adjust: tuple::datetime::ADJUST_NONE, ..Interval::default() };
     let unit = unit.to_ascii_uppercase();
     let Some((_, _)) = unit.split_once('_') else {
@@ -425,7 +478,7 @@ pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
         let number = if unit == "SECOND" { number } else { number.round() };
         moments::add_unit(&mut found, number, &unit)
             .ok_or_else(|| Error::new(Condition::Syntax, format!("'{unit}' is no unit of time")))?;
-        return Ok(found);
+        return Ok(Some(found));
     };
     const UNITS: [&str; 7] = ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"];
     let (first, last) = unit.split_once('_').unwrap_or((&unit, &unit));
@@ -434,17 +487,26 @@ pub(crate) fn interval(amount: &str, unit: &str) -> Result<Interval> {
         return Err(Error::new(Condition::Syntax, format!("'{unit}' is no unit of time")));
     };
     let sign = if amount.trim_start().starts_with('-') { -1.0 } else { 1.0 };
+    // Microseconds are the digits behind a point: 5 is half a second.
+    let amount = match amount.rfind(|c: char| !c.is_ascii_digit()) {
+        _ if UNITS[last] != "MICROSECOND" => amount.to_string(),
+        Some(at) => format!("{}{:0<6.6}", &amount[..=at], &amount[at + 1..]),
+        None => format!("{:0<6.6}", amount),
+    };
     let numbers: Vec<f64> = amount
         .split(|c: char| !c.is_ascii_digit())
         .filter(|digits| !digits.is_empty())
         .map(|digits| digits.parse().unwrap_or(0.0))
         .collect();
     let wanted = last + 1 - first.min(last);
+    if numbers.len() > wanted {
+        return Ok(None);
+    }
     // What is not said is missing at the front.
     for (number, unit) in numbers.iter().rev().take(wanted).zip(UNITS[first..=last].iter().rev()) {
         let _ = moments::add_unit(&mut found, sign * number, unit);
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// How many whole units lie between two moments.
@@ -536,7 +598,7 @@ mod tests {
         assert_eq!(between("YEAR", "2002-05-01", "2001-01-01"), Some(-1));
         assert_eq!(between("MINUTE", "2003-02-01", "2003-05-01 12:05:55"), Some(128_885));
         let moved = |amount: &str, unit: &str| {
-            moments::moved(&parse("2024-01-31").unwrap(), &interval(amount, unit).unwrap(), 1)
+            moments::moved(&parse("2024-01-31").unwrap(), &interval(amount, unit).unwrap().unwrap(), 1)
                 .map(|moment| display(&moment))
         };
         assert_eq!(moved("1", "MONTH").as_deref(), Some("2024-02-29 00:00:00"));

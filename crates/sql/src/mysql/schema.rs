@@ -51,7 +51,7 @@ pub(crate) fn type_name(column: &Column) -> String {
         Base::Interval => "varchar(255)",
         Base::Time if column.ty.length > 1 => return format!("time({})", column.ty.length - 1),
         Base::Time if column.ty.length == 1 => "time",
-        Base::Time => "time(6)",
+        Base::Time | Base::TimeTz => "time(6)",
         Base::Json | Base::Array | Base::Map => "json",
     };
     name.to_string()

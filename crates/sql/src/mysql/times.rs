@@ -147,6 +147,36 @@ crate::functions::alike! {
     "minute" (1, 1) INT, true => |_, a| Ok(of_span(&a[0], |nanos| nanos.abs() / (60 * SECOND) % 60));
     "second" (1, 1) INT, true => |_, a| Ok(of_span(&a[0], |nanos| nanos.abs() / SECOND % 60));
     "microsecond" (1, 1) INT, true => |_, a| Ok(of_span(&a[0], |nanos| nanos.abs() % SECOND / 1000));
+    "extract_parts" (2, 2) INT, true => |_, a| {
+        let unit = a[0].as_text().unwrap_or_default();
+        let found = match either(&a[1]) {
+            Some(Either::Moment(moment)) => {
+                let parts = super::moments::parts(&moment);
+                Some((1, parts.year * 100 + parts.month, parts.day, parts.clock, parts.micros))
+            }
+            Some(Either::Span(nanos)) => {
+                let sign = if nanos < 0 { -1 } else { 1 };
+                Some((sign, 0, 0, nanos.abs() / SECOND, nanos.abs() % SECOND / 1000))
+            }
+            None => None,
+        };
+        Ok(found.map_or(Value::Null, |(sign, month, day, clock, micros)| {
+            let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
+            let (head, tail) = unit.split_once('_').unwrap_or((unit, unit));
+            // From the first part on to the last one, each with two digits, microseconds with six.
+            let place = |wanted: &str| {
+                ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"].iter().position(|part| *part == wanted).unwrap_or(0)
+            };
+            let (from, to) = (place(head), place(tail));
+            let number = match tail {
+                "MONTH" => month,
+                _ => [(day, 1), (hour, 100), (minute, 100), (second, 100), (micros, 1_000_000)][from..=to.max(from)]
+                    .iter()
+                    .fold(0, |sum, (part, width)| sum * width + part),
+            };
+            Value::Int(sign * number)
+        }))
+    };
     "time_format" (2, 2) TEXT, true => |_, a| {
         let pattern = crate::cast::display(Dialect::Mysql, &a[1]);
         Ok(span(&a[0]).map_or(Value::Null, |nanos| {
@@ -158,9 +188,10 @@ crate::functions::alike! {
             // Hours beyond a day are those of the span.
             let pattern = match hours < 24 {
                 true => pattern,
-                false => pattern.replace("%H", &format!("{hours:02}")).replace("%k", &hours.to_string()),
+                false => pattern.replace("%T", "%H:%i:%s").replace("%H", &format!("{hours:02}")).replace("%k", &hours.to_string()),
             };
-            Value::text(format(&shown, &pattern))
+            let sign = if nanos < 0 { "-" } else { "" };
+            Value::text(format!("{sign}{}", format(&shown, &pattern)))
         }))
     };
     "timestamp" (1, 2) STAMP, true => |_, a| {

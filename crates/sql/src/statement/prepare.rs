@@ -99,6 +99,14 @@ impl Sql {
         Ok(prepared)
     }
 
+    /// The statement with a plan of the schema as it is now. Errors: as [`Sql::prepare`].
+    pub fn renewed(&self, database: &Database, context: &Context, prepared: &Rc<Prepared>) -> Result<Rc<Prepared>> {
+        match prepared.is_current(database) {
+            true => Ok(Rc::clone(prepared)),
+            false => self.prepare(database, context, prepared.dialect, &prepared.text, &prepared.declared),
+        }
+    }
+
     /// Prepares one of them. Errors: as [`Sql::prepare`].
     pub fn prepare_parsed(
         &self,

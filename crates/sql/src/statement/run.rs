@@ -181,7 +181,7 @@ impl Sql {
     }
 
     /// Runs an INSERT of a transaction that is taken back as a whole if it fails: rows that a client loads. Returns how many rows it has
-    /// changed. Errors: as [`Sql::run`].
+    /// changed. Errors: as [`Sql::run`]; the schema is another one than that of the plan.
     pub fn load(
         &self,
         database: &Database,
