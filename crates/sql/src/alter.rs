@@ -418,6 +418,7 @@ impl Ddl<'_> {
                             choices: Choices::of(&column.declared),
                             is_choice: was_choice,
                             refuses_null: false,
+                            computed_in: None,
                             is_lenient: false,
                             value: expr,
                         })),

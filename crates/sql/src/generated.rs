@@ -139,15 +139,17 @@ impl GeneratedFields for Columns {
     }
 }
 
+/// The same in the words of MySQL's dialect.
+pub(crate) fn refuse_computed(table: &str, column: &str) -> Error {
+    let what = format!("The value specified for generated column '{column}' in table '{table}' is not allowed.");
+    Error::new(Condition::GeneratedAlways, what).mysql(3105)
+}
+
 /// Errors: a statement gives a generated column a value of its own.
 pub(crate) fn refuse_given(dialect: Dialect, table: &Table, number: usize) -> Error {
     let name = &table.columns[number].name;
     match dialect {
-        Dialect::Mysql => {
-            let what =
-                format!("The value specified for generated column '{name}' in table '{}' is not allowed.", table.name);
-            Error::new(Condition::GeneratedAlways, what).mysql(3105)
-        }
+        Dialect::Mysql => refuse_computed(&table.name, name),
         _ => {
             Error::new(Condition::GeneratedAlways, format!("cannot insert a non-DEFAULT value into column \"{name}\""))
                 .detail(format!("Column \"{name}\" is a generated column."))

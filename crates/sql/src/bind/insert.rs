@@ -137,6 +137,9 @@ impl Binder<'_> {
                         {
                             self.default_of(table, *number)?
                         }
+                        _ if given(*number) == Given::Refused && self.dialect == Dialect::Mysql => {
+                            self.given_to_computed(table, *number)
+                        }
                         _ if given(*number) == Given::Refused => return Err(self.refuse_given(table, *number)),
                         expr => match self.assigned(table, *number, self.bind(&scope, expr)?) {
                             Err(error) if self.dialect == Dialect::Postgres && is_of_size(&error) => {
@@ -174,6 +177,10 @@ impl Binder<'_> {
             match given(*number) {
                 Given::Taken => {}
                 Given::PassedOver => continue,
+                Given::Refused if self.dialect == Dialect::Mysql => {
+                    values[*number] = Some(self.given_to_computed(table, *number));
+                    continue;
+                }
                 Given::Refused => return Err(self.refuse_given(table, *number)),
             }
             values[*number] = Some(self.assigned(table, *number, Bound::new(Expr::Slot(output.slot), output.ty))?);

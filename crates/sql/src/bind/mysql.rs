@@ -398,6 +398,21 @@ impl Binder<'_> {
         Ok(Bound::new(Expr::Case(branches, Box::new(number(bounds.len() as i64))), Type::of(Base::Int8)))
     }
 
+    /// A value for a column that is computed: refused where the row is made, or passed over.
+    pub(super) fn given_to_computed(&self, table: &Table, number: usize) -> Expr {
+        let column = &table.columns[number];
+        Expr::Assigned(Box::new(Assigned {
+            column: column.name.clone(),
+            to: column.ty,
+            choices: None,
+            is_choice: false,
+            refuses_null: false,
+            computed_in: Some(table.name.clone()),
+            is_lenient: self.is_lenient.get(),
+            value: Expr::Const(Value::Null),
+        }))
+    }
+
     /// A value for a column. Constants are looked at here.
     pub(super) fn assigned_in_mysql(&self, table: &Table, number: usize, bound: Bound) -> Expr {
         let column = &table.columns[number];
@@ -417,6 +432,7 @@ impl Binder<'_> {
             choices,
             is_choice,
             refuses_null: false,
+            computed_in: None,
             is_lenient: self.is_lenient.get(),
             value: bound.expr,
         };
@@ -443,6 +459,7 @@ impl Binder<'_> {
                 choices: None,
                 is_choice: false,
                 refuses_null: true,
+                computed_in: None,
                 is_lenient: false,
                 value: expr,
             })),

@@ -98,6 +98,7 @@ impl Ddl<'_> {
             choices: None,
             is_choice: false,
             refuses_null: false,
+            computed_in: None,
             is_lenient: false,
             value: crate::expr::Expr::Const(Value::Null),
         };

@@ -26,6 +26,8 @@ pub(crate) struct Assigned {
     pub(crate) is_choice: bool,
     /// A null is refused where the value is computed, before those that follow it.
     pub(crate) refuses_null: bool,
+    /// The column is computed, in this table: whoever is not strict is told that the value counts for nothing.
+    pub(crate) computed_in: Option<String>,
     /// INSERT IGNORE, UPDATE IGNORE: what is wrong is put right, and a warning tells.
     pub(crate) is_lenient: bool,
     pub(crate) value: Expr,
@@ -182,6 +184,16 @@ pub(crate) fn warn_of(session: Option<&Session>, error: &Error) {
 impl Assigned {
     /// The value as the column takes it. Errors: it does not, and the session is strict.
     pub(crate) fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
+        if let Some(table) = &self.computed_in {
+            if !self.is_lenient && is_strict(run.session.as_deref()) {
+                return Err(crate::generated::refuse_computed(table, &self.column));
+            }
+            let (column, condition) = (&self.column, Condition::GeneratedAlways);
+            let what =
+                format!("The value specified for generated column '{column}' in table '{table}' has been ignored");
+            warn_of(run.session.as_deref(), &Error::new(condition, what).mysql(1906));
+            return Ok(Value::Null);
+        }
         let value = self.value.eval(run)?;
         if self.refuses_null && value.is_null() && is_strict(run.session.as_deref()) {
             return Err(Error::new(Condition::NotNull, format!("Column '{}' cannot be null", self.column)));
