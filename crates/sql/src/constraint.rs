@@ -267,6 +267,9 @@ impl Ddl<'_> {
             Some(ast::ReferentialAction::SetNull) => Action::SetNull,
             Some(ast::ReferentialAction::SetDefault) => Action::SetDefault,
         };
+        if locals.iter().any(|local| table.columns[*local].generated.is_some()) {
+            self.check_actions_on_generated(key)?;
+        }
         let sets_null = [&key.on_delete, &key.on_update].contains(&&Some(ast::ReferentialAction::SetNull));
         if self.dialect == Dialect::Mysql
             && sets_null
@@ -284,6 +287,23 @@ impl Ddl<'_> {
             on_update: action(&key.on_update),
             deferral: if self.dialect == Dialect::Postgres { deferral_of(key)? } else { Deferral::Never },
         })
+    }
+
+    /// Errors: a key of generated columns is to be changed by what it names.
+    fn check_actions_on_generated(&self, key: &ast::ForeignKeyConstraint) -> Result<()> {
+        use ast::ReferentialAction::{Cascade, SetDefault, SetNull};
+        let (event, action) = match (&key.on_update, &key.on_delete) {
+            (Some(action @ (Cascade | SetNull | SetDefault)), _) => ("UPDATE", action),
+            (_, Some(action @ (SetNull | SetDefault))) => ("DELETE", action),
+            _ => return Ok(()),
+        };
+        let what = match self.dialect {
+            Dialect::Mysql => {
+                format!("Cannot define foreign key with ON {event} {action} clause on a generated column.")
+            }
+            _ => format!("invalid ON {event} action for foreign key constraint containing generated column"),
+        };
+        Err(Error::new(Condition::Syntax, what).mysql(3104))
     }
 
     /// Whoever removes a parent looks for its children. The index has the name that was given to the key, else that of the first column.

@@ -64,6 +64,8 @@ pub(crate) fn of_space(database: &Database, space: &Rc<Space>) -> Result<Rc<dyn 
         let is_own = |number: usize| table.columns[number].generated.is_some();
         if let Some((read, _)) = reads.iter().find(|(read, _)| match dialect {
             Dialect::Mysql => *read as usize >= field && is_own(*read as usize),
+            // Of an index: it is computed behind all that are declared.
+            _ if column.is_hidden => *read as usize >= field && is_own(*read as usize),
             _ => is_own(*read as usize),
         }) {
             return Err(reads_generated(&table, dialect, field, *read as usize));

@@ -5,6 +5,8 @@ use super::joins::all_of;
 use crate::expr::{Asked, Comparison, Expr, Slot};
 use crate::plan::{JoinKind, Plan, Scan, SortKey};
 use crate::table::Index;
+use crate::types::Base;
+use crate::value::Value;
 use hashbrown::HashSet;
 use std::rc::Rc;
 use tuple::IndexId;
@@ -176,7 +178,15 @@ fn match_index(
         }
         match among {
             Some(among) => found.among = Some(among),
-            None => (found.lower, found.upper) = (lower, upper),
+            None => {
+                // What is no number comes before all others in an index, and is less than none of them.
+                if let (None, Some((.., number))) = (&lower, &upper)
+                    && used.table.columns[*field].ty.base == Base::Double
+                {
+                    lower = Some((Expr::Const(Value::Double(f64::NEG_INFINITY)), true, *number));
+                }
+                (found.lower, found.upper) = (lower, upper);
+            }
         }
         break;
     }

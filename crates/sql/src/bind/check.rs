@@ -3,6 +3,7 @@
 use super::{Binder, Scope};
 use crate::cast::Strictness;
 use crate::condition::{check_is_fixed, check_is_of_row};
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::table::Table;
@@ -65,6 +66,7 @@ impl Binder<'_> {
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         let bound = self.bind(&scope, &expr)?;
+        self.check_needs_no_zone(table, &bound.expr, &used.fields())?;
         let expr = self.assigned(table, number, bound)?;
         check_is_fixed(self.dialect, &table.columns[number].name, &expr)?;
         Ok((expr, used.fields()))
@@ -73,14 +75,62 @@ impl Binder<'_> {
     /// The type of a key of an index, and the number of its collation. Errors: as of `bind_generated`.
     pub(crate) fn bind_key(&self, table: &Rc<Table>, text: &str) -> Result<(Type, Option<u32>)> {
         let expr = self.parse_expression(text)?;
-        let (_, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         let bound = self.bind(&scope, &expr)?;
         check_is_fixed(self.dialect, "", &bound.expr)?;
+        self.check_needs_no_zone(table, &bound.expr, &used.fields())?;
         let ty = if bound.ty.base == Base::Unknown { Type::TEXT } else { bound.ty };
         let collation = bound.collation.filter(|_| ty.base == Base::Text);
         Ok((ty, collation.map(|collation| collation.id())))
+    }
+
+    /// Errors: what an expression of PostgreSQL's dialect comes to may depend on the zone of time of a session: it makes a moment with a zone of something
+    /// else, or something else of one than by `AT TIME ZONE` of a zone that it names. `fields`: what it reads, and where that is.
+    pub(crate) fn check_needs_no_zone(&self, table: &Table, expr: &Expr, fields: &[(u32, Slot)]) -> Result<()> {
+        if self.dialect != Dialect::Postgres {
+            return Ok(());
+        }
+        let is_zoned = |ty: Type| matches!(ty.base, Base::TimestampTz | Base::TimeTz);
+        let is_moment = |part: &Expr| match part {
+            Expr::Slot(slot) => {
+                fields.iter().any(|(field, at)| at == slot && is_zoned(table.columns[*field as usize].ty))
+            }
+            _ => false,
+        };
+        let is_plain = |part: &Expr| matches!(part, Expr::Const(_) | Expr::Slot(_));
+        // As often as they stand anywhere, they have to stand where no zone is asked for.
+        let (mut all, mut good, mut makes_one) = (0, usize::from(is_moment(expr)), false);
+        expr.walk(&mut |part| {
+            all += usize::from(is_moment(part));
+            match part {
+                Expr::Cast(to, _, inner) => makes_one |= is_zoned(*to) && !matches!(**inner, Expr::Const(_)),
+                Expr::Call(function, given) => {
+                    makes_one |=
+                        function.name == "make_timestamptz" || function.name == "to_timestamp" && given.len() > 1;
+                    let names_zone = matches!(function.name, "at_zone" | "zoned_clock_at")
+                        && given.get(1).is_some_and(|zone| matches!(zone, Expr::Const(_)));
+                    if names_zone {
+                        good += given.iter().filter(|part| is_moment(part)).count();
+                    }
+                }
+                Expr::Coalesce(parts) => good += parts.iter().filter(|part| is_moment(part)).count(),
+                Expr::IsNull(inner) => good += usize::from(is_moment(inner)),
+                Expr::Compare(_, a, b, _) if is_plain(a) && is_plain(b) => {
+                    good += usize::from(is_moment(a)) + usize::from(is_moment(b));
+                }
+                Expr::Case(branches, otherwise) => {
+                    let results = branches.iter().map(|(_, result)| result).chain([&**otherwise]);
+                    good += results.filter(|result| is_moment(result)).count();
+                }
+                _ => {}
+            }
+        });
+        match makes_one || good < all {
+            true => Err(Error::new(Condition::Recursion, "generation expression is not immutable")),
+            false => Ok(()),
+        }
     }
 
     /// What stands in a column that a row says nothing of. Errors: those of its expression.

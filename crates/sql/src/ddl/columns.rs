@@ -452,11 +452,20 @@ impl Ddl<'_> {
         for name in names {
             let name = self.dialect.fold(name);
             let table = self.table_named(&table.name)?;
-            let Some(at) = table.column(self.dialect, &name) else {
+            let shown = table.column(self.dialect, &name).filter(|at| !table.columns[*at].is_hidden);
+            let Some(at) = shown else {
                 if if_exists {
                     continue;
                 }
-                return self.column_at(&table, &name).map(drop).map_err(|error| match self.dialect {
+                let none = || {
+                    let what = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+                    Error::new(Condition::UndefinedColumn, what)
+                };
+                let found = match table.column(self.dialect, &name) {
+                    Some(_) => Err(none()),
+                    None => self.column_at(&table, &name),
+                };
+                return found.map(drop).map_err(|error| match self.dialect {
                     Dialect::Mysql => Error::new(
                         Condition::UndefinedObject,
                         format!("Can't DROP COLUMN `{name}`; check that it exists"),

@@ -60,7 +60,10 @@ impl Ddl<'_> {
             let binder = Binder::new(self.database, self.dialect);
             let what = "functions in index predicate must be marked IMMUTABLE";
             let bound = binder.bind_check(&shape_before, condition, None);
-            let fixed = bound.and_then(|(expr, _)| check_is_fixed(self.dialect, "", &expr));
+            let fixed = bound.and_then(|(expr, fields)| {
+                check_is_fixed(self.dialect, "", &expr)?;
+                binder.check_needs_no_zone(&shape_before, &expr, &fields)
+            });
             fixed.map_err(|error| not_fixed(error, what))?;
         }
         let hides_all = wanted.is_unique && spelled.condition.is_some() || wanted.has_equal_nulls;
