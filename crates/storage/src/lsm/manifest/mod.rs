@@ -552,7 +552,11 @@ pub fn remove_orphans(files: &dyn FileSystem, dir: &Path, trees: &[TreeState]) -
     }
     for name in &orphans {
         let path = dir.join(name);
-        files.remove(&path).map_err(LsmError::io("removing", &path))?;
+        match files.remove(&path) {
+            // A thread of the life before may have come to it by itself.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.map_err(LsmError::io("removing", &path))?,
+        }
     }
     Ok(orphans)
 }
