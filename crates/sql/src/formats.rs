@@ -102,6 +102,16 @@ fn ordinal(number: i64) -> &'static str {
     }
 }
 
+/// A number of a pattern: filled up to a width, and with the letters of an ordinal, if that is asked for.
+fn put_number(out: &mut String, number: i64, width: Option<usize>, suffix: Option<&str>) {
+    let width = width.unwrap_or(0);
+    _ = write!(out, "{number:0width$}");
+    if let Some(suffix) = suffix {
+        let letters = ordinal(number);
+        out.push_str(&if suffix == "TH" { letters.to_uppercase() } else { letters.to_string() });
+    }
+}
+
 /// A span of months, days and microseconds by a pattern. Errors: `InvalidDatetime`, a part that spans have not; `LimitExceeded`.
 pub(crate) fn span_to_text((months, days, micros): (i64, i64, i64), pattern: &str) -> Result<String> {
     let (year, month, seconds) = (months / 12, months % 12, micros / 1_000_000);
@@ -160,14 +170,7 @@ pub(crate) fn span_to_text((months, days, micros): (i64, i64, i64), pattern: &st
                     .hint("Intervals are not tied to specific calendar dates."));
             }
         };
-        match is_filled {
-            true => _ = write!(out, "{number:0width$}"),
-            false => _ = write!(out, "{number}"),
-        }
-        if let Some(suffix) = suffix {
-            let letters = ordinal(number);
-            out.push_str(&if suffix == "TH" { letters.to_uppercase() } else { letters.to_string() });
-        }
+        put_number(&mut out, number, is_filled.then_some(width), suffix);
     }
     Ok(out)
 }
@@ -271,14 +274,7 @@ pub(crate) fn moment_to_text_in(moment: &Datetime, pattern: &str, zone: &str, ah
                 continue;
             }
         };
-        match is_filled {
-            true => _ = write!(out, "{number:0width$}"),
-            false => _ = write!(out, "{number}"),
-        }
-        if let Some(suffix) = suffix {
-            let letters = ordinal(number);
-            out.push_str(&if suffix == "TH" { letters.to_uppercase() } else { letters.to_string() });
-        }
+        put_number(&mut out, number, is_filled.then_some(width), suffix);
     }
     Ok(out)
 }

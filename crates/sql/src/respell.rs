@@ -55,7 +55,21 @@ fn parenthesis(tokens: &[TokenWithSpan], seen: &[usize], open: usize) -> Option<
 pub(crate) fn unions(tokens: &mut [TokenWithSpan]) {
     const COMBINING: [&str; 3] = ["union", "except", "intersect"];
     const ENDING: [&str; 5] = ["order", "limit", "offset", "fetch", "for"];
+    // What is nested deeper is refused by the parser, and would be looked through as often as it is deep.
+    const DEEPEST: usize = 200;
     let seen = seen(tokens);
+    let (mut depth, mut deepest) = (0usize, 0);
+    for at in &seen {
+        match tokens[*at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    if deepest > DEEPEST {
+        return;
+    }
     let mut gone = Vec::new();
     for (place, at) in seen.iter().enumerate().skip(1) {
         let is_query = seen.get(place + 1).is_some_and(|next| is_word(&tokens[*next].token, "select"));
@@ -154,6 +168,7 @@ pub(crate) fn exclusive_ors(tokens: &mut Vec<TokenWithSpan>) {
         let next = seen.get(place + 1).map(|at| &tokens[*at].token);
         is_one(place, &["left", "right"]) && next == Some(&Token::LParen)
     };
+    let sets = assignments(tokens, &seen);
     // Numbers of tokens before which parentheses come; whether they open.
     let mut put: Vec<(usize, bool)> = Vec::new();
     for place in (0..seen.len()).filter(|place| is_one(*place, &["xor"])) {
@@ -173,8 +188,9 @@ pub(crate) fn exclusive_ors(tokens: &mut Vec<TokenWithSpan>) {
             first = before;
         }
         // `SET a = b XOR c` gives a column a value.
-        let is_set = first > 0 && is_assignment(tokens, &seen, first);
-        if is_set && let Some(equals) = (first..place).find(|at| tokens[seen[*at]].token == Token::Eq) {
+        if sets[first]
+            && let Some(equals) = (first..place).find(|at| tokens[seen[*at]].token == Token::Eq)
+        {
             first = equals + 1;
         }
         let (mut depth, mut cases, mut last) = (0usize, 0usize, place);
@@ -204,38 +220,40 @@ pub(crate) fn exclusive_ors(tokens: &mut Vec<TokenWithSpan>) {
         put.extend([(seen[place + 1], true), (seen[last] + 1, false)]);
     }
     put.sort_by_key(|(at, opens)| (*at, *opens));
-    for (at, opens) in put.into_iter().rev() {
-        let span = tokens[at.min(tokens.len() - 1)].span;
-        let token = if opens { Token::LParen } else { Token::RParen };
-        tokens.insert(at, TokenWithSpan { token, span });
+    let mut put = put.into_iter().peekable();
+    let mut spelled = Vec::with_capacity(tokens.len() + put.len());
+    let mut span = sqlparser::tokenizer::Span::empty();
+    for (at, next) in std::mem::take(tokens).into_iter().enumerate() {
+        span = next.span;
+        while let Some((_, opens)) = put.next_if(|(before, _)| *before <= at) {
+            spelled.push(parenthesis_at(opens, span));
+        }
+        spelled.push(next);
     }
+    spelled.extend(put.map(|(_, opens)| parenthesis_at(opens, span)));
+    *tokens = spelled;
 }
 
-/// True if what begins at a place is one of the assignments behind SET.
-fn is_assignment(tokens: &[TokenWithSpan], seen: &[usize], first: usize) -> bool {
-    let mut depth = 0usize;
-    for place in (0..first).rev() {
-        match tokens[seen[place]].token {
-            Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => return false,
-            Token::LParen => depth -= 1,
-            Token::SemiColon => return false,
-            _ if depth > 0 => {}
-            _ if is_word(&tokens[seen[place]].token, "set") => return true,
-            _ if is_word(&tokens[seen[place]].token, "update") && place > 0 => {
-                // ON DUPLICATE KEY UPDATE.
-                return is_word(&tokens[seen[place - 1]].token, "key");
-            }
-            _ if ["where", "select", "having", "values"]
-                .iter()
-                .any(|word| is_word(&tokens[seen[place]].token, word)) =>
-            {
-                return false;
-            }
+fn parenthesis_at(opens: bool, span: sqlparser::tokenizer::Span) -> TokenWithSpan {
+    TokenWithSpan { token: if opens { Token::LParen } else { Token::RParen }, span }
+}
+
+/// For each place whether what begins there is one of the assignments behind SET, or behind ON DUPLICATE KEY UPDATE.
+fn assignments(tokens: &[TokenWithSpan], seen: &[usize]) -> Vec<bool> {
+    let (mut found, mut outer, mut is_set) = (Vec::with_capacity(seen.len()), Vec::new(), false);
+    for (place, at) in seen.iter().enumerate() {
+        found.push(is_set);
+        match &tokens[*at].token {
+            Token::LParen => outer.push(std::mem::take(&mut is_set)),
+            Token::RParen => is_set = outer.pop().unwrap_or(false),
+            Token::SemiColon => is_set = false,
+            token if is_word(token, "set") => is_set = true,
+            token if is_word(token, "update") && place > 0 => is_set = is_word(&tokens[seen[place - 1]].token, "key"),
+            token if ["where", "select", "having", "values"].iter().any(|word| is_word(token, word)) => is_set = false,
             _ => {}
         }
     }
-    false
+    found
 }
 
 /// The default of a column by which ALTER TABLE says DROP EXPRESSION, which the parser does not know.

@@ -1,6 +1,6 @@
 //! Conditions of rows, and defaults of columns, alone.
 
-use super::{Binder, Scope};
+use super::{Binder, Bound, Scope, TableUse};
 use crate::cast::Strictness;
 use crate::condition::{check_is_fixed, check_is_of_row};
 use crate::dialect::Dialect;
@@ -37,6 +37,15 @@ impl Binder<'_> {
         Ok((expr, used.fields()))
     }
 
+    /// What a text is over the columns of a table, and what it uses of that.
+    fn bind_of_row(&self, table: &Rc<Table>, text: &str) -> Result<(Bound, Rc<TableUse>)> {
+        let expr = self.parse_expression(text)?;
+        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        Ok((self.bind(&scope, &expr)?, used))
+    }
+
     /// A value over the columns of a table, in a type; and which fields it reads, with their places. Errors: names and types that do not fit.
     pub(crate) fn bind_value(
         &self,
@@ -45,11 +54,7 @@ impl Binder<'_> {
         ty: Type,
         strictness: Strictness,
     ) -> Result<(Expr, Vec<(u32, Slot)>)> {
-        let expr = self.parse_expression(text)?;
-        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
-        let mut scope = Scope::new(None);
-        scope.relations.push(relation);
-        let bound = self.bind(&scope, &expr)?;
+        let (bound, used) = self.bind_of_row(table, text)?;
         let expr = self.cast_to(bound, ty, strictness)?.expr;
         Ok((expr, used.fields()))
     }
@@ -61,11 +66,7 @@ impl Binder<'_> {
         number: usize,
         text: &str,
     ) -> Result<(Expr, Vec<(u32, Slot)>)> {
-        let expr = self.parse_expression(text)?;
-        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
-        let mut scope = Scope::new(None);
-        scope.relations.push(relation);
-        let bound = self.bind(&scope, &expr)?;
+        let (bound, used) = self.bind_of_row(table, text)?;
         self.check_needs_no_zone(table, &bound.expr, &used.fields())?;
         let expr = self.assigned(table, number, bound)?;
         check_is_fixed(self.dialect, &table.columns[number].name, &expr)?;
@@ -74,11 +75,7 @@ impl Binder<'_> {
 
     /// The type of a key of an index, and the number of its collation. Errors: as of `bind_generated`.
     pub(crate) fn bind_key(&self, table: &Rc<Table>, text: &str) -> Result<(Type, Option<u32>)> {
-        let expr = self.parse_expression(text)?;
-        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
-        let mut scope = Scope::new(None);
-        scope.relations.push(relation);
-        let bound = self.bind(&scope, &expr)?;
+        let (bound, used) = self.bind_of_row(table, text)?;
         check_is_fixed(self.dialect, "", &bound.expr)?;
         self.check_needs_no_zone(table, &bound.expr, &used.fields())?;
         let ty = if bound.ty.base == Base::Unknown { Type::TEXT } else { bound.ty };
