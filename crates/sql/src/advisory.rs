@@ -143,6 +143,7 @@ fn acquire(run: &mut Run<'_>, name: &Name, is_shared: bool, timeout_ns: Option<u
         if locks.closes_circle(name, session) {
             return Err(Error::new(Condition::Deadlock, "deadlock detected"));
         }
+        run.check_may_wait()?;
         locks.waiting.borrow_mut().insert(session, (name.clone(), id));
         run.database.suspend(run.context);
         let wake = fiber::park_until(deadline);

@@ -479,7 +479,7 @@ impl AggregateCall {
                     run.tick_many(32)?;
                 }
             }
-            sort(run, &mut entries, &|a, b| self.order_of(rows.row(a as usize), rows.row(b as usize)))?;
+            sort(run, &mut entries, rows.bytes(), &|a, b| self.order_of(rows.row(a as usize), rows.row(b as usize)))?;
             for (_, number) in entries {
                 run.tick()?;
                 self.add_values(run, &mut state, &rows.row(number as usize)[self.order.len()..])?;
@@ -630,7 +630,7 @@ fn members(run: &mut Run<'_>, pairs: &Rows) -> Result<Vec<Entry>> {
         // Shorter names come first.
         entries.push((name(number).len() as u64, number));
     }
-    sort(run, &mut entries, &|a, b| crate::json::order_names(name(a), name(b)))?;
+    sort(run, &mut entries, pairs.bytes(), &|a, b| crate::json::order_names(name(a), name(b)))?;
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
     for entry in entries {
         run.tick()?;

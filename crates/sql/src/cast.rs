@@ -616,11 +616,14 @@ fn rounded_moment(mut moment: tuple::datetime::Datetime, to: Type) -> Value {
 
 fn to_json(dialect: Dialect, text: &str, to: Type) -> Result<Value> {
     let is_plain = to.is_plain_json() || dialect == Dialect::Tarantool;
+    let refused = || {
+        Error::new(Condition::InvalidText, "invalid input syntax for type json")
+            .detail(format!("\"{}\" is no JSON.", text.chars().take(60).collect::<String>()))
+    };
     match crate::json::check(text) {
         true if is_plain => Ok(Value::text(text)),
-        true if let Some(json) = crate::json::Json::parse(text) => Ok(Value::text(json.to_string())),
-        _ => Err(Error::new(Condition::InvalidText, "invalid input syntax for type json")
-            .detail(format!("\"{}\" is no JSON.", text.chars().take(60).collect::<String>()))),
+        true => Ok(Value::text(crate::json::Json::parse_or(text, refused)?.to_string())),
+        false => Err(refused()),
     }
 }
 

@@ -243,18 +243,19 @@ impl Write {
         Ok(counts)
     }
 
-    fn execute(&self, run: &Run<'_>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+    fn execute(&self, run: &mut Run<'_>, operation: Operation<'_>) -> Result<Option<Tuple>> {
+        run.has_changed();
         let done = run.database.execute(run.context, &self.table.space, operation);
         done.map_err(|error| Error::of_database(error, run.dialect))
     }
 
-    pub(crate) fn remove(&self, run: &Run<'_>, old: &[u8]) -> Result<()> {
+    pub(crate) fn remove(&self, run: &mut Run<'_>, old: &[u8]) -> Result<()> {
         let Some(key) = primary_key(&self.table.space, old) else { return Ok(()) };
         self.execute(run, Operation::Delete { index_id: IndexId::PRIMARY, key: &key }).map(drop)
     }
 
     /// Makes a row another one of the same key.
-    fn update(&self, run: &Run<'_>, old: &[u8], new: &[u8]) -> Result<Option<Tuple>> {
+    fn update(&self, run: &mut Run<'_>, old: &[u8], new: &[u8]) -> Result<Option<Tuple>> {
         let Some(key) = primary_key(&self.table.space, old) else { return Ok(None) };
         let (mut before, mut after) = (Reader::new(old), Reader::new(new));
         let (old_count, new_count) = (before.read_array().unwrap_or(0), after.read_array().unwrap_or(0));

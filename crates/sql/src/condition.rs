@@ -127,7 +127,7 @@ impl Expressions for Hook {
                     let binder = Binder::new(database, dialect);
                     let expr = binder.bind_default(&table, field as usize)?;
                     let context = context_of(database);
-                    expr.eval(&mut Run::new(database, &context, dialect, &[], binder.sizes()))?
+                    expr.eval(&mut Run::of_row(database, &context, dialect, binder.sizes()))?
                 }
                 _ => Value::Null,
             };
@@ -144,7 +144,7 @@ impl Expressions for Hook {
 
 impl RowCondition for RowExpression {
     fn holds(&self, database: &Database, row: &[u8]) -> database::Result<bool> {
-        let mut run = Run::new(database, &self.context, self.dialect, &[], self.sizes);
+        let mut run = Run::of_row(database, &self.context, self.dialect, self.sizes);
         for (field, slot) in &self.fields {
             run.frame[*slot] = tuple::field(row, *field).map_or(Value::Null, Value::decode);
         }

@@ -211,6 +211,8 @@ conditions! {
     UndefinedSavepoint = "3B001", 1305, NoSuchSavepoint;
     /// More memory or more of something than a statement may have.
     LimitExceeded = "54000", 1114, SqlExecute;
+    /// All statements have as much memory as they may have together.
+    OutOfMemory = "53200", 1041, SqlExecute;
     /// The system has failed.
     System = "58000", 1105, System;
     /// Another error of the database.
@@ -287,12 +289,20 @@ pub struct Body {
     pub tarantool: Option<database::ErrorCode>,
 }
 
+/// Bytes of the text of an error: values stand in it that may be as long as those of rows.
+const MESSAGE_MAX: usize = 64 << 10;
+
 impl Error {
-    /// An error with a text.
+    /// An error with a text, of which [`MESSAGE_MAX`] bytes are kept.
     pub fn new(condition: Condition, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MESSAGE_MAX {
+            message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+            message.push_str("...");
+        }
         Error(Box::new(Body {
             condition,
-            message: message.into(),
+            message,
             detail: None,
             hint: None,
             table: None,

@@ -152,6 +152,9 @@ pub(crate) enum Expr {
     Keep(Slot, Box<Expr>),
 }
 
+/// Characters that LIKE compares between two looks at the clock.
+const STEPS_OF_LIKE: usize = 4096;
+
 /// A comparison with a pattern.
 #[derive(Clone)]
 pub(crate) struct Like {
@@ -161,6 +164,15 @@ pub(crate) struct Like {
     pub(crate) ignores_case: bool,
     /// By which characters are the same, beside their case.
     pub(crate) collation: CollationOption,
+}
+
+/// Two values are compared: long texts take their time.
+#[inline]
+fn weigh_texts(run: &mut Run<'_>, a: &Value, b: &Value) -> Result<()> {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => run.weigh(a.len().min(b.len())),
+        _ => Ok(()),
+    }
 }
 
 /// True or false, or not known.
@@ -218,14 +230,18 @@ impl Expr {
                 if a.is_null() && run.dialect == Dialect::Mysql {
                     return Ok(Value::Null);
                 }
-                let b = b.eval(run)?;
+                let b = Self::beside(run, &a, b)?;
                 if a.is_null() || b.is_null() {
                     return Ok(Value::Null);
                 }
+                weigh_texts(run, &a, &b)?;
                 Value::Bool(comparison.holds(order(collation, &a, &b)))
             }
             Expr::Same(a, b, collation) => {
-                Value::Bool(order(collation, &a.eval(run)?, &b.eval(run)?) == Ordering::Equal)
+                let a = a.eval(run)?;
+                let b = Self::beside(run, &a, b)?;
+                weigh_texts(run, &a, &b)?;
+                Value::Bool(order(collation, &a, &b) == Ordering::Equal)
             }
             Expr::Arithmetic(operation, result, manner, a, b) => {
                 let (a, b) = (a.eval(run)?, b.eval(run)?);
@@ -236,16 +252,11 @@ impl Expr {
                 value
             }
             Expr::Negate(result, inner) => negate(*result, &inner.eval(run)?)?,
-            Expr::Concat(a, b) => match (a.eval(run)?, b.eval(run)?) {
-                (Value::Null, _) | (_, Value::Null) => Value::Null,
-                (Value::Bytes(a), Value::Bytes(b)) => Value::Bytes([&a[..], &b[..]].concat().into()),
-                (a, b) => {
-                    let mut text = display(run.dialect, &a);
-                    text.push_str(&display(run.dialect, &b));
-                    run.check_length(text.len())?;
-                    Value::text(text)
-                }
-            },
+            Expr::Concat(a, b) => {
+                let a = a.eval(run)?;
+                let b = Self::beside(run, &a, b)?;
+                Self::concat(run, &a, &b)?
+            }
             Expr::Case(branches, otherwise) => {
                 for (condition, value) in branches {
                     if truth(&condition.eval(run)?)? == Some(true) {
@@ -256,19 +267,15 @@ impl Expr {
             }
             Expr::Cast(to, strictness, inner) => {
                 let value = inner.eval(run)?;
+                run.weigh(value.weight())?;
                 cast(run.dialect, value, *to, *strictness)?
             }
             Expr::Assigned(assigned) => assigned.eval(run)?,
             Expr::Call(function, arguments) => {
-                let mut values = Vec::with_capacity(arguments.len());
-                // All of them: one behind a null may be refused.
-                for argument in arguments {
-                    values.push(argument.eval(run)?);
-                }
-                if function.is_strict && values.iter().any(Value::is_null) {
-                    return Ok(Value::Null);
-                }
-                (function.call)(run, &values)?
+                let before = run.held();
+                let value = Self::call(function, arguments, run);
+                run.hold_again(before);
+                value?
             }
             Expr::Like(like) => like.eval(run)?,
             Expr::In(value, list, collation) => {
@@ -304,6 +311,49 @@ impl Expr {
                 value
             }
         })
+    }
+
+    fn call(function: &Function, arguments: &[Expr], run: &mut Run<'_>) -> Result<Value> {
+        let mut values = Vec::with_capacity(arguments.len());
+        let mut bytes = 0;
+        // All of them: one behind a null may be refused.
+        for argument in arguments {
+            let value = argument.eval(run)?;
+            bytes += value.weight();
+            run.hold(value.weight())?;
+            values.push(value);
+        }
+        if function.is_strict && values.iter().any(Value::is_null) {
+            return Ok(Value::Null);
+        }
+        run.weigh(bytes)?;
+        let value = (function.call)(run, &values)?;
+        run.weigh(value.weight())?;
+        Ok(value)
+    }
+
+    fn concat(run: &mut Run<'_>, a: &Value, b: &Value) -> Result<Value> {
+        if a.is_null() || b.is_null() {
+            return Ok(Value::Null);
+        }
+        run.weigh(a.weight() + b.weight())?;
+        if let (Value::Bytes(a), Value::Bytes(b)) = (a, b) {
+            run.check_length(a.len() + b.len())?;
+            return Ok(Value::Bytes([&a[..], &b[..]].concat().into()));
+        }
+        let mut text = display(run.dialect, a);
+        text.push_str(&display(run.dialect, b));
+        run.check_length(text.len())?;
+        Ok(Value::text(text))
+    }
+
+    /// Evaluates the second of two values while the first one is held.
+    fn beside(run: &mut Run<'_>, first: &Value, second: &Expr) -> Result<Value> {
+        let before = run.held();
+        run.hold(first.weight())?;
+        let value = second.eval(run);
+        run.hold_again(before);
+        value
     }
 
     /// True if a condition is fulfilled; what is not known is not.
@@ -501,10 +551,10 @@ impl Expr {
 }
 
 impl Like {
-    /// True if a text is as its constant pattern says. Errors: as of LIKE.
-    pub(crate) fn matches(&self, text: &str) -> Result<bool> {
+    /// True if a text is as its constant pattern says. May wait. Errors: as of LIKE.
+    pub(crate) fn matches(&self, run: &mut Run<'_>, text: &str) -> Result<bool> {
         let pattern = self.pattern.constant().and_then(Value::as_text).unwrap_or_default();
-        is_like(text, pattern, self.escape, None)
+        is_like(run, text, pattern, self.escape, None)
     }
 
     fn eval(&self, run: &mut Run<'_>) -> Result<Value> {
@@ -517,16 +567,24 @@ impl Like {
             (value, dialect) => display(dialect, value),
         };
         let (text, pattern) = (shown(&text), shown(&pattern));
+        run.weigh(text.len() + pattern.len())?;
         let matches = match self.ignores_case {
-            true => is_like(&text.to_lowercase(), &pattern.to_lowercase(), self.escape, self.collation.as_deref()),
-            false => is_like(&text, &pattern, self.escape, None),
+            true => is_like(run, &text.to_lowercase(), &pattern.to_lowercase(), self.escape, self.collation.as_deref()),
+            false => is_like(run, &text, &pattern, self.escape, None),
         };
         matches.map(Value::Bool)
     }
 }
 
-/// True if a text is as a pattern of LIKE says. In time of at most the product of their lengths. Errors: the pattern ends with its escape.
-fn is_like(text: &str, pattern: &str, escape: Option<char>, collation: Option<&Collation>) -> Result<bool> {
+/// True if a text is as a pattern of LIKE says. In time of at most the product of their lengths. May wait. Errors: the pattern ends with its escape; as
+/// [`Run::weigh`].
+fn is_like(
+    run: &mut Run<'_>,
+    text: &str,
+    pattern: &str,
+    escape: Option<char>,
+    collation: Option<&Collation>,
+) -> Result<bool> {
     // Characters that differ may still be the same to the collation: letters with and without accents.
     let is_same = |found: char, wanted: char| {
         let (mut a, mut b) = ([0; 4], [0; 4]);
@@ -540,7 +598,12 @@ fn is_like(text: &str, pattern: &str, escape: Option<char>, collation: Option<&C
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     // Where the last `%` was, and where the text was then.
     let mut last: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    let mut steps = 0_usize;
     loop {
+        steps += 1;
+        if steps.is_multiple_of(STEPS_OF_LIKE) {
+            run.weigh(STEPS_OF_LIKE)?;
+        }
         let mut behind = pattern.clone();
         let matches = match behind.next() {
             Some(c) if Some(c) == escape => match behind.next() {

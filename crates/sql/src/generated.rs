@@ -109,7 +109,7 @@ impl GeneratedFields for Columns {
         fields.resize(length, NIL);
         let mut values: Vec<(usize, Vec<u8>)> = Vec::with_capacity(self.computed.len());
         for column in &self.computed {
-            let mut run = Run::new(database, &self.context, column.dialect, &[], column.sizes);
+            let mut run = Run::of_row(database, &self.context, column.dialect, column.sizes);
             for (read, slot) in &column.reads {
                 let known =
                     values.iter().find(|(field, _)| *field == *read as usize).map(|(_, value)| value.as_slice());

@@ -76,7 +76,8 @@ impl GroupingSets {
             Ok(Flow::On)
         })?;
         if self.is_ordered {
-            groups.sort_by(|a, b| self.order(a, b));
+            let bytes = run.memory_taken() - before;
+            crate::sort::sort_all(run, &mut groups, bytes, &|a, b| self.order(a, b))?;
         }
         for group in groups {
             run.tick()?;

@@ -20,18 +20,24 @@ const PARTS: usize = 256;
 pub(crate) struct Rows {
     width: usize,
     count: usize,
+    bytes: usize,
     pieces: Vec<Vec<Value>>,
 }
 
 impl Rows {
     /// None yet, of so many values each.
     pub(crate) fn new(width: usize) -> Self {
-        Rows { width, count: 0, pieces: Vec::new() }
+        Rows { width, count: 0, bytes: 0, pieces: Vec::new() }
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.count
+    }
+
+    /// How many bytes they have all in all.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// One of them.
@@ -54,6 +60,7 @@ impl Rows {
             }
         }
         self.count += 1;
+        self.bytes += weight;
         run.take(weight)
     }
 
@@ -68,6 +75,7 @@ impl Rows {
             }
         }
         self.count += 1;
+        self.bytes += weight;
         run.take(weight)
     }
 

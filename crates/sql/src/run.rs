@@ -6,9 +6,14 @@
 mod groups;
 mod hash_join;
 mod order;
+mod turns;
+
+pub(crate) use turns::LENGTH_MAX;
+pub use turns::{MEMORY_MAX, STATEMENTS_BYTES_MAX};
 
 use groups::run_groups;
 use order::run_sort;
+use turns::{FIRST_LOOK_NS, ROW_WORK_MAX, Waits};
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -25,22 +30,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tuple::Collation;
 
-/// Bytes that the sorts, hash tables and own tables of one statement may take.
-pub const MEMORY_MAX: usize = 256 << 20;
-/// Bytes of one text that an expression makes.
-pub(crate) const LENGTH_MAX: usize = 64 << 20;
-/// Rows between two looks at the clock.
-const STEPS_PER_LOOK: u32 = 16;
-/// How long a statement goes on at most before others have a turn.
-const SLICE_NS: u64 = 1_000_000;
-/// Between two looks whether somebody waits for a turn.
-const LOOK_NS: u64 = 50_000;
-/// The same while others ask: much less than one of their requests takes, all in all, so that they hardly notice.
-const SHORT_LOOK_NS: u64 = 5_000;
-/// So long after somebody has asked, the next request is expected.
-const EXPECTING_NS: u64 = 500_000;
-/// Before the first look: a short statement is done by then.
-const FIRST_LOOK_NS: u64 = 200_000;
 /// Rounds of a table that builds on itself.
 pub const ROUNDS_MAX: usize = 1_000_000;
 
@@ -93,7 +82,14 @@ pub(crate) struct Run<'r> {
     folded: Vec<u8>,
     /// The same in the order of their collations, from the first text on that is not ASCII.
     collated: std::collections::BTreeSet<Collated>,
+    waits: Waits,
+    /// Regular expressions that were compiled for it.
+    pub(crate) regexes: crate::regexes::Regexes,
+    /// Bytes of values that expressions wait with for their other values, and of those that were computed into the frame.
+    held: usize,
     memory: usize,
+    /// Bytes that it has of those of all statements.
+    granted: usize,
     steps: u32,
     slice_began_ns: u64,
     next_look_ns: u64,
@@ -167,7 +163,11 @@ impl<'r> Run<'r> {
             hasher: DefaultHashBuilder::default(),
             folded: Vec::new(),
             collated: std::collections::BTreeSet::new(),
+            waits: Waits::Freely,
+            regexes: crate::regexes::Regexes::default(),
+            held: 0,
             memory: 0,
+            granted: 0,
             steps: 0,
             slice_began_ns: now,
             next_look_ns: now + FIRST_LOOK_NS,
@@ -176,117 +176,16 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Counts memory that is kept until the statement ends. Errors: `LimitExceeded`.
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<()> {
-        self.memory += bytes;
-        if self.memory <= MEMORY_MAX {
-            return Ok(());
-        }
-        let what = format!("the statement needs more than {} MiB for sorts, groups and joins", MEMORY_MAX >> 20);
-        Err(Error::new(Condition::LimitExceeded, what)
-            .hint("An index that gives the order, or a narrower condition, needs none."))
-    }
-
-    /// So many bytes are not needed any more.
-    fn give_back(&mut self, bytes: usize) {
-        self.memory = self.memory.saturating_sub(bytes);
-    }
-
-    /// Bytes that are taken.
-    pub(crate) fn memory_taken(&self) -> usize {
-        self.memory
-    }
-
-    /// Whatever was taken since then is not needed any more.
-    pub(crate) fn give_back_to(&mut self, before: usize) {
-        self.memory = self.memory.min(before);
-    }
-
-    /// The same for a row.
-    pub(crate) fn take_row(&mut self, row: &[Value]) -> Result<()> {
-        let bytes = 48 + row.iter().map(|value| value.weight() + size_of::<Value>()).sum::<usize>();
-        self.take(bytes)
-    }
-
-    /// Errors: `LimitExceeded` if a text has so many bytes.
-    pub(crate) fn check_length(&self, length: usize) -> Result<()> {
-        if length <= LENGTH_MAX {
-            return Ok(());
-        }
-        Err(Error::new(Condition::LimitExceeded, format!("a text would have more than {LENGTH_MAX} bytes")))
-    }
-
-    /// Another step was taken: lets others have a turn, now and then. Waits. Errors: `Cancelled`; the transaction met another one.
-    #[inline]
-    pub(crate) fn tick(&mut self) -> Result<()> {
-        self.tick_many(1)
-    }
-
-    /// The same for so many steps at once.
-    #[inline]
-    pub(crate) fn tick_many(&mut self, steps: u32) -> Result<()> {
-        self.steps += steps;
-        if self.steps < STEPS_PER_LOOK {
-            return Ok(());
-        }
-        self.look_at_clock()
-    }
-
-    /// Waits for a time, at most until the statement is ended. Errors: as [`Run::tick`].
-    pub(crate) fn sleep(&mut self, ns: u64) -> Result<()> {
-        let now = fiber::now_ns();
-        let until = now.saturating_add(ns);
-        let end = self.deadline_ns.map_or(until, |deadline| deadline.min(until));
-        self.database.suspend(self.context);
-        let wake = fiber::sleep(end.saturating_sub(now));
-        self.slice_began_ns = fiber::now_ns();
-        self.database.resume(self.context)?;
-        let reason = match wake {
-            fiber::Wake::Cancelled => "canceling statement due to user request",
-            _ if end < until => "canceling statement due to statement timeout",
-            _ => return Ok(()),
-        };
-        let reason = if self.dialect == Dialect::Mysql { "Query execution was interrupted" } else { reason };
-        Err(Error::new(Condition::Cancelled, reason))
-    }
-
-    fn look_at_clock(&mut self) -> Result<()> {
-        self.steps = 0;
-        let now = fiber::now_ns();
-        if now < self.next_look_ns || fiber::current().is_none() {
-            return Ok(());
-        }
-        if now - self.slice_began_ns < SLICE_NS && !fiber::is_awaited() {
-            let is_expecting = self.asked_ns.is_some_and(|asked| now - asked < EXPECTING_NS);
-            self.next_look_ns = now + if is_expecting { SHORT_LOOK_NS } else { LOOK_NS };
-            return Ok(());
-        }
-        self.database.suspend(self.context);
-        let gave_way_ns = fiber::now_ns();
-        let wake = fiber::yield_turn();
-        self.slice_began_ns = fiber::now_ns();
-        let requests = self.database.statistics.requests.get();
-        if requests != self.requests {
-            self.asked_ns = Some(self.slice_began_ns);
-            self.requests = requests;
-        }
-        self.next_look_ns = self.slice_began_ns + if self.asked_ns.is_some() { SHORT_LOOK_NS } else { LOOK_NS };
-        if wake == fiber::Wake::Cancelled {
-            return Err(Error::new(Condition::Cancelled, "canceling statement due to user request"));
-        }
-        let woke_ns = self.slice_began_ns;
-        self.database.resume(self.context)?;
-        // A transaction that has changed the schema puts its rows back and forth. It works for as long as that took before it does so again.
-        let resumed_ns = fiber::now_ns();
-        let cost_ns = (gave_way_ns - now) + (resumed_ns - woke_ns);
-        if cost_ns > SLICE_NS {
-            self.slice_began_ns = resumed_ns;
-            self.next_look_ns = resumed_ns + cost_ns;
-        }
-        if self.deadline_ns.is_some_and(|deadline| self.slice_began_ns >= deadline) {
-            return Err(Error::new(Condition::Cancelled, "canceling statement due to statement timeout"));
-        }
-        Ok(())
+    /// Begins the expressions of one row, by themselves: they never wait, and work through [`ROW_WORK_MAX`] bytes at most.
+    pub(crate) fn of_row(
+        database: &'r Database,
+        context: &'r Rc<Context>,
+        dialect: Dialect,
+        sizes: (usize, usize, usize),
+    ) -> Self {
+        let mut run = Self::new(database, context, dialect, &[], sizes);
+        run.waits = Waits::Never(ROW_WORK_MAX, run.slice_began_ns);
+        run
     }
 
     /// Of texts that a collation takes for equal, the one that came first. May wait. Errors: `LimitExceeded`; as [`Run::tick`].
@@ -400,7 +299,8 @@ impl Plan {
                 for row in rows {
                     run.tick()?;
                     for (slot, expr) in slots.iter().zip(row) {
-                        run.frame[*slot] = expr.eval(run)?;
+                        let value = expr.eval(run)?;
+                        run.put(*slot, value)?;
                     }
                     if sink(run)? == Flow::Stop {
                         return Ok(Flow::Stop);
@@ -414,7 +314,8 @@ impl Plan {
             }
             Plan::Map(input, columns) => input.run(run, &mut |run| {
                 for (slot, expr) in columns {
-                    run.frame[*slot] = expr.eval(run)?;
+                    let value = expr.eval(run)?;
+                    run.put(*slot, value)?;
                 }
                 sink(run)
             }),

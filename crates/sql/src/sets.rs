@@ -103,10 +103,10 @@ impl SetCall {
                 if a[0].is_null() {
                     return none();
                 }
-                let parts = crate::array::functions::parts_of(&a);
+                let parts = crate::array::functions::parts_of(&a)?;
                 Box::new(parts.into_iter().map(one))
             }
-            SetFunction::RegexParts => Box::new(crate::regexes::parts(&a)?.into_iter().map(one)),
+            SetFunction::RegexParts => Box::new(crate::regexes::parts(run, &a)?.into_iter().map(one)),
             SetFunction::RegexMatches => {
                 let found = crate::regexes::all_matches(run, &a)?;
                 Box::new(found.into_iter().map(one))
@@ -122,7 +122,7 @@ fn refused(what: &str) -> Error {
 /// A value as a document. Errors: it is none.
 pub(crate) fn document(value: &Value) -> Result<Json> {
     let text = value.as_text().unwrap_or("null");
-    Json::parse(text).ok_or_else(|| Error::new(Condition::InvalidText, "invalid input syntax for type json"))
+    Json::parse_or(text, || Error::new(Condition::InvalidText, "invalid input syntax for type json"))
 }
 
 /// From one value to another, in steps: whole numbers, decimals, moments.

@@ -11,6 +11,10 @@ use std::cmp::Ordering;
 
 /// Rows that are sorted without a look at the clock.
 const PIECE_MIN: usize = 32;
+/// Rows with more bytes are compared one by one.
+const HEAVY_BYTES: usize = 4096;
+/// So few are sorted in one go, if they are light.
+const AT_ONCE: usize = 1024;
 
 /// A row: its hint, and its number.
 pub(crate) type Entry = (u64, u32);
@@ -75,23 +79,31 @@ impl Hints {
     }
 }
 
-/// Sorts entries by their hints and then by `order`, which is given the numbers of two rows; those that it takes for equal stay as they came.
+/// Sorts entries by their hints and then by `order`, which is given the numbers of two rows; those that it takes for equal stay as they came. The rows have so
+/// many bytes all in all: to compare long texts takes long.
 ///
 /// May wait. Errors: as [`Run::tick`].
-pub(crate) fn sort(run: &mut Run<'_>, entries: &mut Vec<Entry>, order: &dyn Fn(u32, u32) -> Ordering) -> Result<()> {
+pub(crate) fn sort(
+    run: &mut Run<'_>,
+    entries: &mut Vec<Entry>,
+    bytes: usize,
+    order: &dyn Fn(u32, u32) -> Ordering,
+) -> Result<()> {
+    let row_bytes = bytes / entries.len().max(1);
+    let piece = if row_bytes > HEAVY_BYTES { 1 } else { PIECE_MIN };
     let compare = |a: &Entry, b: &Entry| a.0.cmp(&b.0).then_with(|| order(a.1, b.1)).then_with(|| a.1.cmp(&b.1));
-    for piece in entries.chunks_mut(PIECE_MIN) {
+    for piece in entries.chunks_mut(piece) {
         piece.sort_unstable_by(compare);
         run.tick_many(piece.len() as u32)?;
     }
     let mut sorted = Vec::with_capacity(entries.len());
-    let mut width = PIECE_MIN;
+    let mut width = piece;
     while width < entries.len() {
         sorted.clear();
         for pair in entries.chunks(width * 2) {
             let (mut left, mut right) = pair.split_at(width.min(pair.len()));
             while let (Some(a), Some(b)) = (left.first(), right.first()) {
-                if sorted.len().is_multiple_of(PIECE_MIN) {
+                if sorted.len().is_multiple_of(piece) {
                     run.tick_many(PIECE_MIN as u32)?;
                 }
                 if compare(a, b) == Ordering::Greater {
@@ -111,6 +123,33 @@ pub(crate) fn sort(run: &mut Run<'_>, entries: &mut Vec<Entry>, order: &dyn Fn(u
         }
         std::mem::swap(entries, &mut sorted);
         width *= 2;
+    }
+    Ok(())
+}
+
+/// Sorts rows, or what else there is, as [`sort`] does. May wait. Errors: as [`Run::tick`].
+pub(crate) fn sort_all<T>(
+    run: &mut Run<'_>,
+    rows: &mut Vec<T>,
+    bytes: usize,
+    order: &dyn Fn(&T, &T) -> Ordering,
+) -> Result<()> {
+    if rows.len() <= AT_ONCE && bytes / rows.len().max(1) <= HEAVY_BYTES {
+        rows.sort_by(order);
+        return Ok(());
+    }
+    let mut entries: Vec<Entry> = (0..rows.len() as u32).map(|number| (0, number)).collect();
+    sort(run, &mut entries, bytes, &|a, b| order(&rows[a as usize], &rows[b as usize]))?;
+    let mut unsorted: Vec<Option<T>> = std::mem::take(rows).into_iter().map(Some).collect();
+    rows.extend(entries.iter().filter_map(|(_, number)| unsorted[*number as usize].take()));
+    Ok(())
+}
+
+/// Frees rows by and by. May wait. Errors: as [`Run::tick`].
+pub(crate) fn free_rows<T>(run: &mut Run<'_>, rows: Vec<T>) -> Result<()> {
+    for row in rows {
+        drop(row);
+        run.tick()?;
     }
     Ok(())
 }

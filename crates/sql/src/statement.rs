@@ -41,6 +41,8 @@ pub struct Sql {
     /// Foreign keys that wait for the table that they name.
     pub(crate) waiting: RefCell<Vec<crate::constraint::Waiting>>,
     advisory: Rc<crate::advisory::Advisory>,
+    /// Bytes that the statements have which run now.
+    pub(crate) memory: Rc<Cell<usize>>,
 }
 
 /// A column of a result.

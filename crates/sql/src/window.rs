@@ -20,6 +20,7 @@ use crate::expr::{Expr, Slot};
 use crate::moments;
 use crate::plan::{Plan, SortKey};
 use crate::run::{Flow, Run, Sink};
+use crate::sort::{free_rows, sort_all};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -172,8 +173,10 @@ impl WindowStep {
             orders.into_iter().find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
         };
         if !partition.is_empty() || !keys.is_empty() {
-            rows.sort_by(|a, b| by_partition(a, b).then_with(|| by_order(a, b)));
+            let bytes = run.memory_taken() - before;
+            sort_all(run, &mut rows, bytes, &|a, b| by_partition(a, b).then_with(|| by_order(a, b)))?;
         }
+        let mut flow = Flow::On;
         let mut rest = &rows[..];
         while let Some(first) = rest.first() {
             let mut end = 1;
@@ -186,19 +189,21 @@ impl WindowStep {
             let mut known = Partition { step: self, rows, group_of: Vec::with_capacity(end), starts: vec![0] };
             run.take(end * 2 * size_of::<usize>())?;
             for number in 0..end {
+                run.tick()?;
                 if number > 0 && by_order(&rows[number - 1], &rows[number]) != Ordering::Equal {
                     known.starts.push(number);
                 }
                 known.group_of.push(known.starts.len() - 1);
             }
             known.starts.push(end);
-            if self.hand_on(run, &known, sink)? == Flow::Stop {
-                run.give_back_to(before);
-                return Ok(Flow::Stop);
+            flow = self.hand_on(run, &known, sink)?;
+            if flow == Flow::Stop {
+                break;
             }
         }
         run.give_back_to(before);
-        Ok(Flow::On)
+        free_rows(run, rows)?;
+        Ok(flow)
     }
 
     fn hand_on(&self, run: &mut Run<'_>, partition: &Partition<'_>, sink: &mut Sink<'_>) -> Result<Flow> {

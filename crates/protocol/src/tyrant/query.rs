@@ -3,16 +3,26 @@
 //! A search looks at every record, in slices between which others have their turn.
 
 use super::records::{Columns, Place, ROWS_AT_ONCE, Work, join_columns};
-use database::Result;
-use regex::bytes::{Regex, RegexBuilder};
+use database::{Error, ErrorCode, Result};
+use hashbrown::HashSet;
 use runtime::fiber;
+use sql::{Bounded, Manner};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Records that a search keeps for its answer.
 const FOUND_MAX: usize = 1 << 20;
+/// Bytes of these records.
+const FOUND_BYTES_MAX: usize = 256 << 20;
+/// Bytes of records that a search works through before others have a turn.
+const BYTES_AT_ONCE: usize = 256 << 10;
+/// Phrases of a condition times bytes of the text that they are looked for in.
+const PHRASE_WORK_MAX: usize = 100_000_000;
+/// Bytes of a text that may be a number's.
+const NUMBER_BYTES_MAX: usize = 64;
 const NEGATED: u32 = 1 << 24;
-/// Regular expressions: what a client sends, and what is made of it.
+/// Bytes of a regular expression.
 const PATTERN_BYTES_MAX: usize = 4096;
-const PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// The number of the operator.
 const STRRX: u32 = 7;
 
@@ -26,35 +36,29 @@ struct Condition {
     pattern: Option<Pattern>,
 }
 
-/// A regular expression. It is compared with a text in time that grows with the text only, whatever it is.
+/// A regular expression.
 #[derive(Clone, Debug)]
-struct Pattern(Regex);
+struct Pattern(Rc<Bounded>);
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.0.text() == other.0.text()
     }
 }
 
 impl Pattern {
     /// As Tokyo Cabinet: a star in front passes over the case of letters. None: it is none, or too large a one.
     fn of(text: &[u8]) -> Option<Self> {
-        let (text, any_case) = match text.strip_prefix(b"*") {
+        let (text, folds_case) = match text.strip_prefix(b"*") {
             Some(rest) => (rest, true),
             None => (text, false),
         };
         if text.len() > PATTERN_BYTES_MAX {
             return None;
         }
-        let pattern = RegexBuilder::new(std::str::from_utf8(text).ok()?)
-            .unicode(false)
-            .case_insensitive(any_case)
-            .dot_matches_new_line(true)
-            .size_limit(PROGRAM_BYTES_MAX)
-            .dfa_size_limit(PROGRAM_BYTES_MAX)
-            .nest_limit(50)
-            .build();
-        pattern.ok().map(Pattern)
+        let manner =
+            Manner { folds_case, is_multi_line: false, is_dot_any: true, skips_space: false, is_of_bytes: true };
+        Bounded::new(std::str::from_utf8(text).ok()?, manner).ok().map(|pattern| Pattern(Rc::new(pattern)))
     }
 }
 
@@ -82,8 +86,8 @@ pub(super) struct Wish {
 
 /// A number at the start of a text, as C reads it; 0 if there is none.
 pub(super) fn number_of(text: &[u8]) -> f64 {
-    let text = String::from_utf8_lossy(text);
-    let text = text.trim_start();
+    let text = text.trim_ascii_start();
+    let text = String::from_utf8_lossy(&text[..text.len().min(NUMBER_BYTES_MAX)]);
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
     let mut end = text.find(|c| !is_part(c)).unwrap_or(text.len());
     while end > 0 {
@@ -100,32 +104,60 @@ fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// Whether a text has a phrase.
+type Has<'h> = dyn Fn(&[u8]) -> bool + 'h;
+
+/// Errors: the operand of a condition has too much to do with a text.
+fn too_much(what: &str) -> Error {
+    Error::new(ErrorCode::IllegalParams, &[&format!("{what} is too much for one of the values that are searched")])
 }
 
 impl Condition {
-    fn is_met(&self, key: &[u8], columns: &Columns) -> bool {
+    /// Errors: the value is too long for the operand.
+    fn is_met(&self, key: &[u8], columns: &Columns) -> Result<bool> {
         let value = match &self.name[..] {
             b"" => Some(key),
             name => columns.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..]),
         };
-        value.is_some_and(|value| self.compare(value)) != self.is_negated
+        let is_so = match value {
+            Some(value) => self.compare(value)?,
+            None => false,
+        };
+        Ok(is_so != self.is_negated)
     }
 
-    fn compare(&self, value: &[u8]) -> bool {
+    fn compare(&self, value: &[u8]) -> Result<bool> {
         let operand = &self.operand[..];
         let (number, other) = (|| number_of(value), || number_of(operand));
-        let phrase = |phrase: &[u8]| contains(&value.to_ascii_lowercase(), &phrase.to_ascii_lowercase());
-        let has = |word: &[u8]| words(value).any(|known| known == word);
-        match self.operator {
+        let phrases = |is_met: &dyn Fn(&Has<'_>) -> bool, count: usize| {
+            if value.len().saturating_mul(count) > PHRASE_WORK_MAX {
+                return Err(too_much("a condition of phrases"));
+            }
+            let value = value.to_ascii_lowercase();
+            Ok(is_met(&|phrase| contains(&value, &phrase.to_ascii_lowercase())))
+        };
+        let known = || words(value).collect::<HashSet<&[u8]>>();
+        Ok(match self.operator {
             0 => value == operand,
             1 => contains(value, operand),
             2 => value.starts_with(operand),
             3 => value.ends_with(operand),
-            4 => words(operand).all(has),
-            5 => words(operand).any(has),
+            4 => {
+                let known = known();
+                words(operand).all(|word| known.contains(word))
+            }
+            5 => {
+                let known = known();
+                words(operand).any(|word| known.contains(word))
+            }
             6 => words(operand).any(|word| word == value),
-            STRRX => self.pattern.as_ref().is_some_and(|pattern| pattern.0.is_match(value)),
+            STRRX => match &self.pattern {
+                Some(pattern) => pattern.0.is_match(value).map_err(|_| too_much("a regular expression"))?,
+                None => false,
+            },
             8 => number() == other(),
             9 => number() > other(),
             10 => number() >= other(),
@@ -136,17 +168,21 @@ impl Condition {
                 let (a, b) = (bounds.next().unwrap_or(0.0), bounds.next().unwrap_or(0.0));
                 (a.min(b)..=a.max(b)).contains(&number())
             }
-            14 => words(operand).any(|word| number_of(word) == number()),
-            15 => phrase(operand),
-            16 => words(operand).all(phrase),
-            17 => words(operand).any(phrase),
+            14 => {
+                let number = number();
+                words(operand).any(|word| number_of(word) == number)
+            }
+            15 => phrases(&|has| has(operand), 1)?,
+            16 => phrases(&|has| words(operand).all(has), words(operand).count())?,
+            17 => phrases(&|has| words(operand).any(has), words(operand).count())?,
             18 => {
                 let text = String::from_utf8_lossy(operand);
-                let all = |group: &str| group.split("&&").all(|part| phrase(part.trim().as_bytes()));
-                text.split("||").any(all)
+                let parts = text.split("||").map(|group| group.split("&&").count()).sum();
+                let all = |group: &str, has: &Has<'_>| group.split("&&").all(|part| has(part.trim().as_bytes()));
+                phrases(&|has| text.split("||").any(|group| all(group, has)), parts)?
             }
             _ => false,
-        }
+        })
     }
 }
 
@@ -229,22 +265,97 @@ fn operator_of(text: &[u8]) -> Option<u32> {
 
 type Record = (Vec<u8>, Columns);
 
+/// What a search is in the order of.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum OrderKey {
+    None,
+    Text(Vec<u8>),
+    /// The bits of a double such that they are in its order.
+    Number(u64),
+}
+
+impl OrderKey {
+    fn of(query: &Query, key: &[u8], columns: &Columns) -> Self {
+        let Some((name, kind)) = &query.order else { return OrderKey::None };
+        let value = match &name[..] {
+            b"" => key,
+            name => columns.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..]).unwrap_or_default(),
+        };
+        match kind {
+            0 | 1 => OrderKey::Text(value.to_vec()),
+            _ => {
+                let bits = number_of(value).to_bits();
+                OrderKey::Number(if bits >> 63 == 0 { bits | 1 << 63 } else { !bits })
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            OrderKey::Text(text) => text.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// Records in the order of a search, which have not more bytes than they may have.
+struct Found {
+    records: BTreeMap<(OrderKey, usize), Record>,
+    bytes: usize,
+    /// How many are wanted.
+    wanted: usize,
+    is_descending: bool,
+}
+
+impl Found {
+    fn bytes_of(key: &OrderKey, record: &Record) -> usize {
+        let columns: usize = record.1.iter().map(|(name, value)| name.len() + value.len() + 64).sum();
+        key.bytes() + record.0.len() + columns + 128
+    }
+
+    /// Errors: `MemoryIssue`, with too many bytes.
+    fn put(&mut self, key: OrderKey, number: usize, record: Record) -> Result<()> {
+        self.bytes += Self::bytes_of(&key, &record);
+        self.records.insert((key, number), record);
+        if self.records.len() > self.wanted {
+            let left = if self.is_descending { self.records.pop_first() } else { self.records.pop_last() };
+            if let Some(((key, _), record)) = left {
+                self.bytes -= Self::bytes_of(&key, &record);
+            }
+        }
+        match self.bytes <= FOUND_BYTES_MAX {
+            true => Ok(()),
+            false => Err(Error::new(ErrorCode::MemoryIssue, &[&self.bytes, &"records", &"a search"])),
+        }
+    }
+}
+
 fn find(work: &Work<'_>, query: &Query) -> Result<Vec<Record>> {
-    let mut found: Vec<Record> = Vec::new();
-    // Without an order the first ones are enough.
-    let enough = match (&query.order, query.max) {
-        (None, Some(max)) => max.saturating_add(query.skip),
-        _ => FOUND_MAX,
-    };
+    let wanted = query.max.unwrap_or(FOUND_MAX).saturating_add(query.skip).min(FOUND_MAX);
+    let is_descending = query.order.as_ref().is_some_and(|(_, kind)| kind % 2 == 1);
+    let mut found = Found { records: BTreeMap::new(), bytes: 0, wanted, is_descending };
     let mut place = Some(Place::Start);
+    let mut number = 0;
+    let mut bytes = 0;
+    // Without an order the first ones are enough.
     while let Some(at) = place
-        && found.len() < enough
+        && (query.order.is_some() || found.records.len() < wanted)
     {
         let (rows, next) = work.rows_behind(&at, ROWS_AT_ONCE)?;
         for row in &rows {
             let (key, columns) = work.read_record(row.data())?;
-            if query.conditions.iter().all(|condition| condition.is_met(&key, &columns)) {
-                found.push((key, columns));
+            let mut is_met = true;
+            for condition in &query.conditions {
+                is_met = is_met && condition.is_met(&key, &columns)?;
+            }
+            if is_met {
+                number += 1;
+                found.put(OrderKey::of(query, &key, &columns), number, (key, columns))?;
+            }
+            bytes += row.data().len().saturating_mul(query.conditions.len() + 1);
+            if bytes > BYTES_AT_ONCE && !work.context.is_in_txn() {
+                bytes = 0;
+                fiber::yield_now();
             }
         }
         place = next;
@@ -252,24 +363,13 @@ fn find(work: &Work<'_>, query: &Query) -> Result<Vec<Record>> {
             fiber::yield_now();
         }
     }
-    if let Some((name, kind)) = &query.order {
-        let value = |record: &Record| match &name[..] {
-            b"" => record.0.clone(),
-            name => {
-                record.1.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
-            }
-        };
-        match kind {
-            0 | 1 => found.sort_by_cached_key(value),
-            _ => found.sort_by(|a, b| number_of(&value(a)).total_cmp(&number_of(&value(b)))),
-        }
-        if kind % 2 == 1 {
-            found.reverse();
-        }
-    }
-    let mut found: Vec<Record> = found.into_iter().skip(query.skip).collect();
-    found.truncate(query.max.unwrap_or(FOUND_MAX));
-    Ok(found)
+    let records = found.records.into_values();
+    let skip = query.skip;
+    let most = query.max.unwrap_or(FOUND_MAX);
+    Ok(match is_descending {
+        true => records.rev().skip(skip).take(most).collect(),
+        false => records.skip(skip).take(most).collect(),
+    })
 }
 
 /// Searches, and does what is wished with what is found. Returns the elements of the answer. May wait.
@@ -330,7 +430,7 @@ mod tests {
     fn is_met(operator: &str, operand: &str, value: &str) -> bool {
         let argument = [b"addcond\0name\0", operator.as_bytes(), b"\0", operand.as_bytes()].concat();
         let (queries, _) = read([&argument[..]].into_iter()).unwrap();
-        queries[0].conditions[0].is_met(b"key", &vec![(b"name".to_vec(), value.as_bytes().to_vec())])
+        queries[0].conditions[0].is_met(b"key", &vec![(b"name".to_vec(), value.as_bytes().to_vec())]).unwrap()
     }
 
     #[test]
@@ -384,8 +484,26 @@ mod tests {
         }
         assert_eq!(Pattern::of(b"\xff"), None);
         // What takes others forever.
-        let began = std::time::Instant::now();
-        assert!(!Pattern::of(b"^(a+)+$").unwrap().0.is_match(&[vec![b'a'; 100_000], vec![b'b']].concat()));
-        assert!(began.elapsed().as_secs() < 5);
+        let long = [vec![b'a'; 1_000_000], vec![b'b']].concat();
+        assert_eq!(Pattern::of(b"^(a+)+$").unwrap().0.is_match(&long), Ok(false));
+    }
+
+    #[test]
+    fn long_operands_are_compared_with_long_values_at_once() {
+        let long = "a".repeat(500_000);
+        let words = "a b ".repeat(200_000);
+        for (operator, operand, value, is_so) in [
+            ("STRINC", format!("{long}b"), "a".repeat(1_000_000), false),
+            ("STRAND", format!("{words} c"), words.clone(), false),
+            ("STROR", "x ".repeat(200_000), words.clone(), false),
+            ("NUMEQ", "10".to_string(), "1e".repeat(500_000), true),
+            ("NUMOREQ", "2 ".repeat(200_000), long.clone(), false),
+        ] {
+            assert_eq!(is_met(operator, &operand, &value), is_so, "{operator}");
+        }
+        let argument = [b"addcond\0name\0FTSAND\0", words.as_bytes()].concat();
+        let (queries, _) = read([&argument[..]].into_iter()).unwrap();
+        let columns = vec![(b"name".to_vec(), long.into_bytes())];
+        assert!(queries[0].conditions[0].is_met(b"key", &columns).is_err());
     }
 }

@@ -19,11 +19,18 @@ fn int(value: &Value) -> i64 {
     value.as_integer().and_then(|value| i64::try_from(value).ok()).unwrap_or(0)
 }
 
+/// Errors: `LimitExceeded` if an array has so many elements.
+pub(crate) fn check_elements(count: usize) -> Result<()> {
+    if count <= ELEMENTS_MAX {
+        return Ok(());
+    }
+    Err(Error::new(Condition::LimitExceeded, format!("an array has at most {ELEMENTS_MAX} elements")))
+}
+
 /// An array of values. Errors: `LimitExceeded`.
 pub(crate) fn array(run: &Run<'_>, values: &[Value]) -> Result<Value> {
-    if values.len() > ELEMENTS_MAX {
-        return Err(Error::new(Condition::LimitExceeded, format!("an array has at most {ELEMENTS_MAX} elements")));
-    }
+    check_elements(values.len())?;
+    run.check_length(values.iter().fold(0, |sum: usize, value| sum.saturating_add(value.weight())))?;
     let mut out = Vec::new();
     crate::scan::encode_row(values, &mut out);
     run.check_length(out.len())?;
@@ -240,33 +247,34 @@ crate::functions::alike! {
     };
     "string_to_array" (2, 3) Returns::ArrayOf(Base::Text), false => |run, a| match a[0].is_null() {
         true => Ok(Value::Null),
-        false => array(run, &parts_of(a)),
+        false => array(run, &parts_of(a)?),
     };
-    "regexp_split_to_array" (2, 3) Returns::ArrayOf(Base::Text), true => |run, a| array(run, &crate::regexes::parts(a)?);
+    "regexp_split_to_array" (2, 3) Returns::ArrayOf(Base::Text), true => |run, a| {
+        let parts = crate::regexes::parts(run, a)?;
+        array(run, &parts)
+    };
     "regexp_match" (2, 3) Returns::ArrayOf(Base::Text), true => |run, a| crate::regexes::first_match(run, a);
     "regexp_replace" (3, 4) TEXT, true => |run, a| crate::regexes::replace(run, a);
-    "regexp_like" (2, 2) BOOL, true => |_, a| {
-        Ok(Value::Bool(crate::regexes::compile(a[1].as_text().unwrap_or_default(), "")?.is_match(a[0].as_text().unwrap_or_default())))
-    };
-    "regexp_like_folded" (2, 2) BOOL, true => |_, a| {
-        Ok(Value::Bool(crate::regexes::compile(a[1].as_text().unwrap_or_default(), "i")?.is_match(a[0].as_text().unwrap_or_default())))
-    };
-    "regexp_count" (2, 2) INT, true => |_, a| crate::regexes::count(a);
+    "regexp_like" (2, 2) BOOL, true => |run, a| crate::regexes::is_found(run, a, "");
+    "regexp_like_folded" (2, 2) BOOL, true => |run, a| crate::regexes::is_found(run, a, "i");
+    "regexp_count" (2, 2) INT, true => |run, a| crate::regexes::count(run, a);
     "regexp_substr" (2, 2) TEXT, true => |run, a| crate::regexes::part(run, a);
 }
 
-/// The parts of a text between another one, and which of them stand for null.
-pub(crate) fn parts_of(a: &[Value]) -> Vec<Value> {
-    let Some(text) = a[0].as_text() else { return Vec::new() };
+/// The parts of a text between another one, and which of them stand for null. Errors: more than an array has.
+pub(crate) fn parts_of(a: &[Value]) -> Result<Vec<Value>> {
+    let Some(text) = a[0].as_text() else { return Ok(Vec::new()) };
     let null = a.get(2).and_then(Value::as_text);
+    let most = ELEMENTS_MAX + 1;
     let parts: Vec<&str> = match a[1].as_text() {
         _ if text.is_empty() => Vec::new(),
-        None => text.split("").filter(|part| !part.is_empty()).collect(),
+        None => text.split("").filter(|part| !part.is_empty()).take(most).collect(),
         Some("") => vec![text],
-        Some(between) => text.split(between).collect(),
+        Some(between) => text.split(between).take(most).collect(),
     };
+    check_elements(parts.len())?;
     let shown = |part: &str| if Some(part) == null { Value::Null } else { Value::text(part) };
-    parts.into_iter().map(shown).collect()
+    Ok(parts.into_iter().map(shown).collect())
 }
 
 /// The function of a name.

@@ -312,7 +312,7 @@ impl Binder<'_> {
             Expr::Const(value) => value.as_integer()?,
             _ if is_known(expr) => {
                 let context = crate::condition::context_of(self.database);
-                let mut run = crate::run::Run::new(self.database, &context, self.dialect, &[], (0, 0, 0));
+                let mut run = crate::run::Run::of_row(self.database, &context, self.dialect, (0, 0, 0));
                 expr.eval(&mut run).ok()?.as_integer()?
             }
             _ => return None,

@@ -61,7 +61,7 @@ impl Binder<'_> {
             return bound;
         }
         let context = crate::condition::context_of(self.database);
-        let mut run = crate::run::Run::new(self.database, &context, self.dialect, &[], (0, 0, 0));
+        let mut run = crate::run::Run::of_row(self.database, &context, self.dialect, (0, 0, 0));
         match bound.expr.eval(&mut run) {
             Ok(value) => Bound { expr: Expr::Const(value), ..bound },
             Err(_) => bound,

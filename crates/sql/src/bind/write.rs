@@ -283,10 +283,26 @@ impl Write {
         self.returning.as_ref().map_or(&[], |returning| &returning.outputs)
     }
 
+    /// True if a value or a condition asks for rows itself.
+    fn has_subquery(&self) -> bool {
+        let (source, sets): (_, &[(usize, Expr)]) = match &self.change {
+            Change::Update { source, sets, .. } => (source, sets),
+            Change::Insert { source, .. } | Change::Delete { source, .. } | Change::Merge { source, .. } => {
+                (source, &[])
+            }
+        };
+        let values: &[Expr] = if let Change::Insert { values, .. } = &self.change { values } else { &[] };
+        let mut is_any = false;
+        let mut look = |expr: &Expr| expr.walk(&mut |part| is_any |= matches!(part, Expr::Subquery(_)));
+        source.expressions(&mut |expr| look(expr));
+        sets.iter().map(|(_, expr)| expr).chain(values).for_each(look);
+        is_any
+    }
+
     /// True if the statement changes one row at most, and nothing can come between reading and changing it.
     pub(crate) fn is_alone(&self) -> bool {
         let space = &self.table.space;
-        if space.may_wait() || self.returning.is_some() {
+        if space.may_wait() || self.returning.is_some() || self.has_subquery() {
             return false;
         }
         match &self.change {

@@ -1,7 +1,8 @@
 //! Functions of JSON, of both dialects that have them.
 
-use super::path::{Path, Place, change_at};
+use super::path::{Path, Place, change_at, weight};
 use super::value::place_of;
+use super::within::{Names, contained, contains, merge_patch, merge_preserve, overlaps};
 use super::written::write_here;
 use super::{Json, quote};
 use crate::array::elements;
@@ -12,6 +13,7 @@ use crate::run::Run;
 use crate::sets::document;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use hashbrown::HashSet;
 
 const JSON: Returns = Returns::Type(Base::Json);
 const TEXT: Returns = Returns::Type(Base::Text);
@@ -58,15 +60,6 @@ fn at<'j>(json: &'j Json, path: &Value) -> Option<&'j Json> {
         here = here.step(step.as_text()?)?;
     }
     Some(here)
-}
-
-fn has(json: &Json, name: &str) -> bool {
-    match json {
-        Json::Object(_) => json.member(name).is_some(),
-        Json::Array(elements) => elements.iter().any(|element| matches!(element, Json::Text(text) if text == name)),
-        Json::Text(text) => text == name,
-        _ => false,
-    }
 }
 
 fn refused(what: impl Into<String>) -> Error {
@@ -204,7 +197,7 @@ fn object_of_texts(run: &Run<'_>, a: &[Value]) -> Result<Value> {
 /// An argument as a document. Errors: it is none.
 fn argument(a: &[Value], number: usize, function: &str) -> Result<Json> {
     let text = text_of(&a[number]);
-    Json::parse(text).ok_or_else(|| {
+    Json::parse_or(text, || {
         let what = format!(
             "Invalid JSON text in argument {} to function {function}: \"Invalid value.\" at position 0.",
             number + 1
@@ -259,57 +252,6 @@ fn put(run: &mut Run<'_>, a: &[Value], how: Put, function: &str) -> Result<Value
     done(run, &json)
 }
 
-fn merge_patch(target: Json, patch: Json) -> Json {
-    let Json::Object(changes) = patch else { return patch };
-    let mut members = match target {
-        Json::Object(members) => members,
-        _ => Vec::new(),
-    };
-    for (name, value) in changes {
-        let at = members.iter().position(|(known, _)| *known == name);
-        match (value, at) {
-            (Json::Null, Some(at)) => drop(members.remove(at)),
-            (Json::Null, None) => {}
-            (value, Some(at)) => {
-                let before = std::mem::replace(&mut members[at].1, Json::Null);
-                members[at].1 = merge_patch(before, value);
-            }
-            (value, None) => members.push((name, merge_patch(Json::Null, value))),
-        }
-    }
-    Json::object(members)
-}
-
-fn merge_preserve(a: Json, b: Json) -> Json {
-    match (a, b) {
-        (Json::Object(mut members), Json::Object(more)) => {
-            for (name, value) in more {
-                match members.iter().position(|(known, _)| *known == name) {
-                    Some(at) => {
-                        let before = std::mem::replace(&mut members[at].1, Json::Null);
-                        members[at].1 = merge_preserve(before, value);
-                    }
-                    None => members.push((name, value)),
-                }
-            }
-            Json::object(members)
-        }
-        (Json::Array(mut elements), Json::Array(more)) => {
-            elements.extend(more);
-            Json::Array(elements)
-        }
-        (Json::Array(mut elements), other) => {
-            elements.push(other);
-            Json::Array(elements)
-        }
-        (other, Json::Array(mut elements)) => {
-            elements.insert(0, other);
-            Json::Array(elements)
-        }
-        (a, b) => Json::Array(vec![a, b]),
-    }
-}
-
 fn depth(json: &Json) -> i64 {
     match json {
         Json::Array(elements) => 1 + elements.iter().map(depth).max().unwrap_or(0),
@@ -326,28 +268,20 @@ fn length(json: &Json) -> i64 {
     }
 }
 
-/// Whether a document is within another one, as MySQL says.
-fn contained(target: &Json, candidate: &Json) -> bool {
-    match (target, candidate) {
-        (Json::Array(elements), Json::Array(wanted)) => {
-            wanted.iter().all(|wanted| elements.iter().any(|element| contained(element, wanted)))
-        }
-        (Json::Array(elements), wanted) => elements.iter().any(|element| contained(element, wanted)),
-        (Json::Object(_), Json::Object(wanted)) => {
-            wanted.iter().all(|(name, wanted)| target.member(name).is_some_and(|value| contained(value, wanted)))
-        }
-        (a, b) => a.is_same(b),
-    }
-}
-
-fn search(json: &Json, wanted: &crate::expr::Like, at: &mut String, found: &mut Vec<String>) -> Result<()> {
+fn search(
+    run: &mut Run<'_>,
+    json: &Json,
+    wanted: &crate::expr::Like,
+    at: &mut String,
+    found: &mut Vec<String>,
+) -> Result<()> {
     match json {
-        Json::Text(text) if wanted.matches(text)? => found.push(at.clone()),
+        Json::Text(text) if wanted.matches(run, text)? => found.push(at.clone()),
         Json::Array(elements) => {
             for (number, element) in elements.iter().enumerate() {
                 let length = at.len();
                 at.push_str(&format!("[{number}]"));
-                search(element, wanted, at, found)?;
+                search(run, element, wanted, at, found)?;
                 at.truncate(length);
             }
         }
@@ -361,7 +295,7 @@ fn search(json: &Json, wanted: &crate::expr::Like, at: &mut String, found: &mut 
                     true => at.push_str(name),
                     false => quote(name, at),
                 }
-                search(value, wanted, at, found)?;
+                search(run, value, wanted, at, found)?;
                 at.truncate(length);
             }
         }
@@ -408,15 +342,20 @@ crate::functions::alike! {
     "json_member_text" (2, 2) TEXT, true => |_, a| Ok(member(&document(&a[0])?, &a[1]).map_or(Value::Null, plain));
     "json_at" (2, 2) JSON, true => |_, a| Ok(at(&document(&a[0])?, &a[1]).map_or(Value::Null, shown));
     "json_at_text" (2, 2) TEXT, true => |_, a| Ok(at(&document(&a[0])?, &a[1]).map_or(Value::Null, plain));
-    "json_includes" (2, 2) BOOL, true => |_, a| Ok(Value::Bool(document(&a[0])?.contains(&document(&a[1])?)));
-    "json_has" (2, 2) BOOL, true => |_, a| Ok(Value::Bool(has(&document(&a[0])?, text_of(&a[1]))));
+    "json_includes" (2, 2) BOOL, true => |run, a| {
+        let (whole, part) = (document(&a[0])?, document(&a[1])?);
+        Ok(Value::Bool(contains(run, &whole, &part)?))
+    };
+    "json_has" (2, 2) BOOL, true => |_, a| Ok(Value::Bool(Names::of(&document(&a[0])?).has(text_of(&a[1]))));
     "json_has_any" (2, 2) BOOL, true => |_, a| {
         let json = document(&a[0])?;
-        Ok(Value::Bool(elements(&a[1]).iter().any(|name| has(&json, text_of(name)))))
+        let names = Names::of(&json);
+        Ok(Value::Bool(elements(&a[1]).iter().any(|name| names.has(text_of(name)))))
     };
     "json_has_all" (2, 2) BOOL, true => |_, a| {
         let json = document(&a[0])?;
-        Ok(Value::Bool(elements(&a[1]).iter().all(|name| has(&json, text_of(name)))))
+        let names = Names::of(&json);
+        Ok(Value::Bool(elements(&a[1]).iter().all(|name| names.has(text_of(name)))))
     };
     "json_joined" (2, 2) JSON, true => |run, a| done(run, &joined(document(&a[0])?, document(&a[1])?));
     "json_without" (2, 2) JSON, true => |run, a| {
@@ -428,20 +367,24 @@ crate::functions::alike! {
             Value::Document(_) => elements(&a[1]),
             one => vec![one.clone()],
         };
-        for name in names {
-            match (&mut json, &name) {
-                (Json::Object(_), Value::Int(_)) => return Err(refused("cannot delete from object using integer index")),
-                (Json::Object(members), name) => members.retain(|(known, _)| known != text_of(name)),
-                (Json::Array(elements), Value::Int(number)) => {
+        if let [Value::Int(number)] = &names[..] {
+            match &mut json {
+                Json::Array(elements) => {
                     if let Some(at) = place_of(*number, elements.len()) {
                         elements.remove(at);
                     }
                 }
-                (Json::Array(elements), name) => {
-                    elements.retain(|element| !matches!(element, Json::Text(text) if text == text_of(name)));
-                }
-                _ => {}
+                _ => return Err(refused("cannot delete from object using integer index")),
             }
+            return done(run, &json);
+        }
+        let names: HashSet<&str> = names.iter().map(text_of).collect();
+        match &mut json {
+            Json::Object(members) => members.retain(|(known, _)| !names.contains(&known[..])),
+            Json::Array(elements) => {
+                elements.retain(|element| !matches!(element, Json::Text(text) if names.contains(&text[..])));
+            }
+            _ => {}
         }
         done(run, &json)
     };
@@ -579,7 +522,9 @@ pub(crate) mod mysql {
             for wanted in &a[1..] {
                 let wanted = path(wanted)?;
                 is_single &= wanted.is_single();
-                found.extend(wanted.find(run, &json, None)?);
+                let more = wanted.find(run, &json, None)?;
+                run.take(more.iter().map(weight).sum())?;
+                found.extend(more);
             }
             match (is_single, found.as_slice()) {
                 (_, []) => Ok(Value::Null),
@@ -630,9 +575,14 @@ pub(crate) mod mysql {
         };
         "json_contains" (2, 3) INT, true => |run, a| {
             let (json, wanted) = (argument(a, 0, "json_contains")?, argument(a, 1, "json_contains")?);
-            let Some(at) = a.get(2) else { return Ok(Value::Int(i64::from(contained(&json, &wanted)))) };
+            let Some(at) = a.get(2) else {
+                return Ok(Value::Int(i64::from(contained(run, &json, &wanted)?)));
+            };
             let found = path(at)?.find(run, &json, None)?;
-            Ok(found.first().map_or(Value::Null, |found| Value::Int(i64::from(contained(found, &wanted)))))
+            match found.first() {
+                Some(found) => Ok(Value::Int(i64::from(contained(run, found, &wanted)?))),
+                None => Ok(Value::Null),
+            }
         };
         "json_contains_path" (3, MANY) INT, true => |run, a| {
             let json = argument(a, 0, "json_contains_path")?;
@@ -678,6 +628,7 @@ pub(crate) mod mysql {
             let mut json = argument(a, 0, "json_merge_patch")?;
             for number in 1..a.len() {
                 json = merge_patch(json, argument(a, number, "json_merge_patch")?);
+                run.look()?;
             }
             done(run, &json)
         };
@@ -685,25 +636,13 @@ pub(crate) mod mysql {
             let mut json = argument(a, 0, "json_merge_preserve")?;
             for number in 1..a.len() {
                 json = merge_preserve(json, argument(a, number, "json_merge_preserve")?);
+                run.look()?;
             }
             done(run, &json)
         };
-        "json_overlaps" (2, 2) INT, true => |_, a| {
-            let listed = |json: Json| match json {
-                Json::Array(elements) => elements,
-                other => vec![other],
-            };
+        "json_overlaps" (2, 2) INT, true => |run, a| {
             let (first, second) = (argument(a, 0, "json_overlaps")?, argument(a, 1, "json_overlaps")?);
-            let is = match (&first, &second) {
-                (Json::Object(members), Json::Object(_)) => members
-                    .iter()
-                    .any(|(name, value)| second.member(name).is_some_and(|other| other.is_same(value))),
-                _ => {
-                    let others = listed(second);
-                    listed(first).iter().any(|value| others.iter().any(|other| other.is_same(value)))
-                }
-            };
-            Ok(Value::Int(i64::from(is)))
+            Ok(Value::Int(i64::from(overlaps(run, first, second)?)))
         };
         "member_of" (2, 2) INT, true => |_, a| {
             let wanted = document(&a[0])?;
@@ -726,7 +665,7 @@ pub(crate) mod mysql {
             let pattern = crate::expr::Expr::Const(a[2].clone());
             let wanted = crate::expr::Like { text: pattern.clone(), pattern, escape: Some(escape), ignores_case: false, collation: None };
             let mut found = Vec::new();
-            search(&json, &wanted, &mut "$".to_string(), &mut found)?;
+            search(run, &json, &wanted, &mut "$".to_string(), &mut found)?;
             if is_one {
                 found.truncate(1);
             }

@@ -3,6 +3,7 @@
 pub(crate) mod functions;
 pub(crate) mod path;
 mod value;
+mod within;
 mod written;
 
 pub(crate) use value::{Json, order_names};

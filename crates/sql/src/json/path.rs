@@ -5,6 +5,7 @@ use super::value::{order_numbers, place_of};
 use crate::error::{Condition, Error, Result};
 use crate::run::Run;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 /// Bytes of a path.
 const LENGTH_MAX: usize = 64 << 10;
@@ -52,7 +53,7 @@ enum Test {
     Not(Box<Test>),
     Exists(Node),
     StartsWith(Node, Node),
-    Matches(Node, Box<regex::Regex>),
+    Matches(Node, Rc<crate::regexes::Pattern>),
     IsUnknown(Box<Test>),
 }
 
@@ -366,8 +367,8 @@ impl<'t> Parser<'t> {
                 self.space();
                 folds_case = self.quoted()?.contains('i');
             }
-            let compiled = crate::regexes::compile(&pattern, if folds_case { "i" } else { "" })?;
-            return Ok(Test::Matches(left, Box::new(compiled)));
+            let compiled = crate::regexes::Pattern::of_postgres(&pattern, if folds_case { "i" } else { "" })?;
+            return Ok(Test::Matches(left, Rc::new(compiled)));
         }
         for operator in ["==", "!=", "<>", "<=", ">=", "<", ">"] {
             if self.take(operator) {
@@ -478,7 +479,10 @@ impl Search<'_> {
     fn values(&self, run: &mut Run<'_>, node: &Node, current: &Json) -> Result<Vec<Json>> {
         run.tick()?;
         Ok(match node {
-            Node::Root => vec![self.root.clone()],
+            Node::Root => {
+                run.look()?;
+                vec![self.root.clone()]
+            }
             Node::Current => vec![current.clone()],
             Node::Literal(value) => vec![value.clone()],
             Node::Variable(name) => match self.variables.and_then(|variables| variables.member(name)) {
@@ -549,7 +553,10 @@ impl Search<'_> {
                         }
                     }
                 }
-                Step::Deep => deep(value, &mut found),
+                Step::Deep => {
+                    deep(run, &value, &mut found)?;
+                    counted = found.len();
+                }
                 Step::Filter(test) => {
                     let candidates = match value {
                         Json::Array(elements) => elements,
@@ -590,7 +597,13 @@ impl Search<'_> {
             }
             Test::Matches(node, regex) => {
                 let values = unwrapped(self.values(run, node, current)?);
-                Some(values.iter().any(|value| matches!(value, Json::Text(text) if regex.is_match(text))))
+                for value in &values {
+                    run.tick()?;
+                    if matches!(value, Json::Text(text) if regex.is_match(run, text)?) {
+                        return Ok(Some(true));
+                    }
+                }
+                Some(false)
             }
             Test::Compare(operator, a, b) => {
                 let (a, b) = (unwrapped(self.values(run, a, current)?), unwrapped(self.values(run, b, current)?));
@@ -612,7 +625,7 @@ impl Search<'_> {
 }
 
 /// Bytes that a value takes, about.
-fn weight(value: &Json) -> usize {
+pub(super) fn weight(value: &Json) -> usize {
     32 + match value {
         Json::Null | Json::Bool(_) => 0,
         Json::Number(text) | Json::Text(text) => text.len(),
@@ -632,17 +645,15 @@ fn unwrapped(values: Vec<Json>) -> Vec<Json> {
     all
 }
 
-fn deep(value: Json, found: &mut Vec<Json>) {
-    match &value {
-        Json::Array(elements) => {
-            found.push(value.clone());
-            elements.iter().for_each(|element| deep(element.clone(), found));
-        }
-        Json::Object(members) => {
-            found.push(value.clone());
-            members.iter().for_each(|(_, member)| deep(member.clone(), found));
-        }
-        _ => found.push(value),
+/// A value and all those within it. May wait. Errors: as [`Run::take`] and [`Run::tick`].
+fn deep(run: &mut Run<'_>, value: &Json, found: &mut Vec<Json>) -> Result<()> {
+    run.tick()?;
+    run.take(weight(value))?;
+    found.push(value.clone());
+    match value {
+        Json::Array(elements) => elements.iter().try_for_each(|element| deep(run, element, found)),
+        Json::Object(members) => members.iter().try_for_each(|(_, member)| deep(run, member, found)),
+        _ => Ok(()),
     }
 }
 

@@ -1,8 +1,13 @@
 //! Documents of JSON taken apart, and their normal form: what PostgreSQL's `jsonb` and MySQL's `JSON` keep of a text.
 
 use super::{DEPTH_MAX, quote};
+use crate::error::{Condition, Error, Result};
+use crate::run::LENGTH_MAX;
 use std::cmp::Ordering;
 use tuple::decimal::Decimal;
+
+/// Values of a document that is taken apart, those within others among them.
+pub(crate) const VALUES_MAX: usize = 1_000_000;
 
 /// A value of JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +23,21 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// From a text; none if it is no JSON.
+    /// From a text; none if it is no JSON, or one of more than [`VALUES_MAX`] values.
     pub(crate) fn parse(text: &str) -> Option<Json> {
-        let mut parser = Parser { rest: text };
-        let value = parser.value(0)?;
-        parser.skip_space();
-        parser.rest.is_empty().then_some(value)
+        Parser { rest: text, count: 0 }.whole()
+    }
+
+    /// The same. Errors: `LimitExceeded` if there are too many values; what the text is otherwise, if it is no JSON.
+    pub(crate) fn parse_or(text: &str, refused: impl FnOnce() -> Error) -> Result<Json> {
+        let mut parser = Parser { rest: text, count: 0 };
+        match parser.whole() {
+            Some(json) => Ok(json),
+            None if parser.count > VALUES_MAX => {
+                Err(Error::new(Condition::LimitExceeded, format!("a document has at most {VALUES_MAX} values")))
+            }
+            None => Err(refused()),
+        }
     }
 
     /// The normal form of a text that is JSON; the text itself, if it is none.
@@ -101,8 +115,11 @@ impl Json {
         }
     }
 
-    /// Appends the value over several lines.
+    /// Appends the value over several lines, as far as [`LENGTH_MAX`].
     pub(crate) fn write_pretty(&self, depth: usize, width: usize, out: &mut String) {
+        if out.len() > LENGTH_MAX {
+            return;
+        }
         let line = |depth: usize, out: &mut String| {
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', depth * width));
@@ -166,30 +183,6 @@ impl Json {
             (a, b) => a == b,
         }
     }
-
-    /// Whether the other one is within it, as `@>` of PostgreSQL says.
-    pub(crate) fn contains(&self, other: &Json) -> bool {
-        match (self, other) {
-            (Json::Object(_), Json::Object(wanted)) => {
-                wanted.iter().all(|(name, wanted)| self.member(name).is_some_and(|value| value.holds(wanted)))
-            }
-            (Json::Array(elements), Json::Array(wanted)) => {
-                wanted.iter().all(|wanted| elements.iter().any(|element| element.holds(wanted)))
-            }
-            // An array may hold a plain value, if it is the whole document.
-            (Json::Array(elements), wanted) if !matches!(wanted, Json::Object(_)) => {
-                elements.iter().any(|element| element.is_same(wanted))
-            }
-            (a, b) => a.is_same(b),
-        }
-    }
-
-    fn holds(&self, wanted: &Json) -> bool {
-        match (self, wanted) {
-            (Json::Array(_), Json::Array(_)) | (Json::Object(_), Json::Object(_)) => self.contains(wanted),
-            (a, b) => a.is_same(b),
-        }
-    }
 }
 
 impl std::fmt::Display for Json {
@@ -224,9 +217,16 @@ pub(crate) fn order_numbers(a: &str, b: &str) -> Ordering {
 
 struct Parser<'t> {
     rest: &'t str,
+    count: usize,
 }
 
 impl<'t> Parser<'t> {
+    fn whole(&mut self) -> Option<Json> {
+        let value = self.value(0)?;
+        self.skip_space();
+        self.rest.is_empty().then_some(value)
+    }
+
     fn skip_space(&mut self) {
         self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
     }
@@ -238,6 +238,10 @@ impl<'t> Parser<'t> {
 
     fn value(&mut self, depth: usize) -> Option<Json> {
         self.skip_space();
+        self.count += 1;
+        if self.count > VALUES_MAX {
+            return None;
+        }
         match self.rest.as_bytes().first()? {
             b'{' | b'[' if depth >= DEPTH_MAX => None,
             b'{' => {

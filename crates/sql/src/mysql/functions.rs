@@ -6,6 +6,7 @@ use crate::cast::{Strictness, cast};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::functions::{Function, Returns};
+use crate::regexes;
 use crate::run::Run;
 use crate::table::Table;
 use crate::types::{Base, Type};
@@ -228,19 +229,6 @@ fn in_base(mut number: u64, base: u64) -> String {
     }
 }
 
-fn regex(pattern: &str, flags: &str) -> Result<regex::Regex> {
-    let refused = |error: regex::Error| {
-        Error::new(Condition::InvalidRegex, "Got an error from the regular expression engine").detail(error.to_string())
-    };
-    regex::RegexBuilder::new(pattern)
-        .case_insensitive(!flags.contains('c'))
-        .multi_line(flags.contains('m'))
-        .dot_matches_new_line(flags.contains('n'))
-        .size_limit(1 << 20)
-        .build()
-        .map_err(refused)
-}
-
 /// Where the n-th part of a text ends or begins that stands between marks.
 fn substring_index(value: &str, mark: &str, count: i64) -> String {
     if mark.is_empty() || count == 0 {
@@ -256,18 +244,7 @@ fn substring_index(value: &str, mark: &str, count: i64) -> String {
 
 /// A text with all that a pattern finds replaced.
 fn replaced(run: &mut Run<'_>, a: &[Value], flags: &str) -> Result<Value> {
-    let (value, to) = (text(&a[0]), text(&a[2]));
-    let (mut out, mut end) = (String::new(), 0);
-    for found in regex(&text(&a[1]), flags)?.captures_iter(&value) {
-        let Some(whole) = found.get(0) else { continue };
-        out.push_str(&value[end..whole.start()]);
-        found.expand(&to, &mut out);
-        end = whole.end();
-        run.check_length(out.len())?;
-    }
-    out.push_str(&value[end..]);
-    run.check_length(out.len())?;
-    Ok(Value::text(out))
+    regexes::replace_mysql(run, &text(&a[0]), &text(&a[1]), &text(&a[2]), flags)
 }
 
 /// Where a part stands in a text, counted from one, at or behind a place; 0: nowhere.
@@ -534,20 +511,18 @@ functions! {
         });
         Ok(Value::Int(i64::from(!sum)))
     };
-    "regexp_like" (2, 3) INT, true, false => |_, a| {
+    "regexp_like" (2, 3) INT, true, false => |run, a| {
         let flags = a.get(2).map_or_else(|| "".into(), text);
-        Ok(Value::Int(i64::from(regex(&text(&a[1]), &flags)?.is_match(&text(&a[0])))))
+        Ok(Value::Int(i64::from(regexes::is_found_mysql(run, &text(&a[0]), &text(&a[1]), &flags)?)))
     };
     "regexp_replace" (3, 3) TEXT, true, false => |run, a| replaced(run, a, "");
-    "regexp_substr" (2, 2) TEXT, true, false => |_, a| {
-        let value = text(&a[0]);
-        let found = regex(&text(&a[1]), "")?.find(&value).map(|found| found.as_str().to_string());
-        Ok(found.map_or(Value::Null, Value::text))
+    "regexp_substr" (2, 2) TEXT, true, false => |run, a| {
+        let found = regexes::part_mysql(run, &text(&a[0]), &text(&a[1]), "")?;
+        Ok(found.map_or(Value::Null, |(found, _)| Value::text(found)))
     };
-    "regexp_instr" (2, 2) INT, true, false => |_, a| {
-        let value = text(&a[0]);
-        let found = regex(&text(&a[1]), "")?.find(&value).map(|found| value[..found.start()].chars().count() as i64 + 1);
-        Ok(Value::Int(found.unwrap_or(0)))
+    "regexp_instr" (2, 2) INT, true, false => |run, a| {
+        let found = regexes::part_mysql(run, &text(&a[0]), &text(&a[1]), "")?;
+        Ok(Value::Int(found.map_or(0, |(_, before)| before as i64 + 1)))
     };
     "sign" (1, 1) INT, true, false => |_, a| {
         let value = double(&a[0]);
@@ -570,15 +545,13 @@ functions! {
     "instr" (2, 2) INT, true, false => |_, a| Ok(place_of(&text(&a[0]).to_lowercase(), &text(&a[1]).to_lowercase(), None));
     "position" (2, 2) INT, true, false => |_, a| Ok(place_of(&text(&a[1]).to_lowercase(), &text(&a[0]).to_lowercase(), None));
     "regexp_replace_exact" (3, 3) TEXT, true, false => |run, a| replaced(run, a, "c");
-    "regexp_substr_exact" (2, 2) TEXT, true, false => |_, a| {
-        let value = text(&a[0]);
-        let found = regex(&text(&a[1]), "c")?.find(&value).map(|found| found.as_str().to_string());
-        Ok(Value::text(found.unwrap_or_default()))
+    "regexp_substr_exact" (2, 2) TEXT, true, false => |run, a| {
+        let found = regexes::part_mysql(run, &text(&a[0]), &text(&a[1]), "c")?;
+        Ok(Value::text(found.map_or(String::new(), |(found, _)| found)))
     };
-    "regexp_instr_exact" (2, 2) INT, true, false => |_, a| {
-        let value = text(&a[0]);
-        let found = regex(&text(&a[1]), "c")?.find(&value).map(|found| value[..found.start()].chars().count() as i64 + 1);
-        Ok(Value::Int(found.unwrap_or(0)))
+    "regexp_instr_exact" (2, 2) INT, true, false => |run, a| {
+        let found = regexes::part_mysql(run, &text(&a[0]), &text(&a[1]), "c")?;
+        Ok(Value::Int(found.map_or(0, |(_, before)| before as i64 + 1)))
     };
 
     // A day or a moment as the number of its digits.

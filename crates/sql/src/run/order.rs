@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::expr::{Expr, Slot};
 use crate::kept::Rows;
 use crate::plan::{Plan, SortKey};
-use crate::sort::{Entry, Hints, sort};
+use crate::sort::{Entry, Hints, sort, sort_all};
 use crate::value::Value;
 use std::cmp::Ordering;
 
@@ -74,7 +74,7 @@ pub(super) fn run_sort(
             run.tick_many(32)?;
         }
     }
-    sort(run, &mut entries, &|a, b| order_rows(&keys, rows.row(a as usize), rows.row(b as usize)))?;
+    sort(run, &mut entries, taken, &|a, b| order_rows(&keys, rows.row(a as usize), rows.row(b as usize)))?;
     let mut flow = Flow::On;
     for (_, number) in &entries {
         run.tick()?;
@@ -118,14 +118,15 @@ fn run_first_rows(
         }
         rows.push(row);
         if rows.len() >= (kept_max * 2).max(64) {
-            rows.sort_by(|a, b| order_rows(keys, a, b));
+            let bytes = run.memory - before;
+            sort_all(run, &mut rows, bytes, &|a, b| order_rows(keys, a, b))?;
             rows.truncate(kept_max);
             is_full = true;
         }
         Ok(Flow::On)
     })?;
     let taken = run.memory - before;
-    rows.sort_by(|a, b| order_rows(keys, a, b));
+    sort_all(run, &mut rows, taken, &|a, b| order_rows(keys, a, b))?;
     rows.truncate(kept_max);
     let mut flow = Flow::On;
     for row in &rows {

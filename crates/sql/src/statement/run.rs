@@ -335,10 +335,18 @@ impl Sql {
         };
         // Rows are handed over when it is sure that they stand.
         let mut rows = Vec::new();
+        let mut alone = None;
+        if is_alone && !is_theirs && !database.has_locks() {
+            let mut run = Run::new(database, context, prepared.dialect, params, prepared.sizes).without_txn();
+            match change(&mut run, &mut rows) {
+                Err(_) if run.wants_txn() => {}
+                done => alone = Some(done?),
+            }
+        }
         let counts = if context.is_in_txn() {
             self.in_savepoint(database, context, || attempt(&mut rows, false))?
-        } else if is_alone && !database.has_locks() {
-            attempt(&mut rows, false)?
+        } else if let Some(counts) = alone {
+            counts
         } else {
             let mut tries = 0;
             loop {
