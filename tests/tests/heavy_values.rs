@@ -68,11 +68,8 @@ fn regular_expressions_with_many_states_are_for_short_texts() {
 fn checks_and_columns_neither_wait_nor_work_for_long() {
     let mut rig = start_postgres();
     let mut db = Postgres::to(&mut rig, "me");
-    db.ask("create table sleepy (id int primary key check (pg_sleep(0.01) is not null))");
-    assert_eq!(
-        db.ask("insert into sleepy values (1)"),
-        "0A000: nothing can wait in the expression of a check, a default or a generated column"
-    );
+    let refused = db.ask("create table sleepy (id int primary key check (pg_sleep(0.01) is not null))");
+    assert_eq!(refused, "0A000: an expression of a check constraint contains disallowed function: pg_sleep");
     db.ask("create table heavy (id int primary key, s text generated always as (md5(repeat('x', id))) stored)");
     assert_eq!(db.ask("insert into heavy values (1000)"), "INSERT 0 1");
     let refused = db.ask("insert into heavy values (50000000)");

@@ -339,6 +339,27 @@ impl Root {
     }
 }
 
+/// Where full nodes are split.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Split {
+    Half,
+    /// The entry comes behind all others.
+    Append,
+    /// The entry comes before all others.
+    Prepend,
+}
+
+impl Split {
+    /// How many entries stay in a node of a capacity, at least so many.
+    fn middle(self, capacity: usize, least: usize) -> usize {
+        match self {
+            Split::Half => capacity / 2,
+            Split::Append => capacity - least,
+            Split::Prepend => least,
+        }
+    }
+}
+
 impl Cursor {
     /// True if no leaf follows.
     fn is_in_last_leaf(&self) -> bool {
@@ -346,6 +367,11 @@ impl Cursor {
             // SAFETY: see `step_leaf`.
             at + 1 == unsafe { (*node).len }
         })
+    }
+
+    /// True if no leaf is before it.
+    fn is_in_first_leaf(&self) -> bool {
+        self.path[..self.height].iter().all(|&(_, at)| at == 0)
     }
 
     /// A position behind the last entry of a leaf becomes the first entry of the next.
@@ -647,8 +673,13 @@ impl Tree {
             }
             return;
         }
-        // Split. An append to the last leaf leaves the old one full, so ascending loads fill nodes completely.
-        let middle = if is_append { LEAF_CAPACITY } else { LEAF_CAPACITY / 2 };
+        // Split. An append to the last leaf, or an entry before the first one, leaves the old leaf full: loads in either order fill nodes completely.
+        let split = match at {
+            _ if is_append => Split::Append,
+            0 if cursor.is_in_first_leaf() => Split::Prepend,
+            _ => Split::Half,
+        };
+        let middle = split.middle(LEAF_CAPACITY, 0);
         let right = self.new_leaf();
         // SAFETY: just made, distinct from `leaf`.
         let right_ref = unsafe { &mut *right };
@@ -663,7 +694,7 @@ impl Tree {
             right_ref.insert(at - middle, entry);
         }
         let separator = Entry { hint: right_ref.hints[0], item: right_ref.items[0] };
-        self.insert_child(&cursor, separator, right.cast(), is_append);
+        self.insert_child(&cursor, separator, right.cast(), split);
         if is_append {
             self.note_tail();
         }
@@ -921,7 +952,7 @@ impl Tree {
     }
 
     /// Adds `child` behind the cursor's child at the lowest inner level, splitting upwards.
-    fn insert_child(&mut self, cursor: &Cursor, separator: Entry, child: *mut u8, is_append: bool) {
+    fn insert_child(&mut self, cursor: &Cursor, separator: Entry, child: *mut u8, split: Split) {
         let mut separator = separator;
         let mut child = child;
         for level in (0..cursor.height).rev() {
@@ -931,7 +962,7 @@ impl Tree {
                 inner.insert(at + 1, separator, child);
                 return;
             }
-            let middle = if is_append { INNER_CAPACITY - 1 } else { INNER_CAPACITY / 2 };
+            let middle = split.middle(INNER_CAPACITY, 1);
             let right = self.new_inner();
             let right_ref = unsafe_mut(right);
             let inner = unsafe_mut(node);

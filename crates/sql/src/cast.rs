@@ -6,7 +6,6 @@ use crate::error::{Condition, Error, Result};
 use crate::moments;
 use crate::types::{Base, Type};
 use crate::value::Value;
-use std::fmt::Write;
 use std::rc::Rc;
 use tuple::decimal::{DIGITS_MAX, Decimal};
 
@@ -454,6 +453,20 @@ fn from_escapes(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Digits of bytes as they are written in small letters.
+pub(crate) const SMALL_DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// The same in capital letters.
+pub(crate) const CAPITAL_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Appends bytes as pairs of hexadecimal digits.
+pub(crate) fn push_hex(bytes: &[u8], digits: &[u8; 16], out: &mut String) {
+    out.reserve(bytes.len() * 2);
+    for byte in bytes {
+        out.push(char::from(digits[usize::from(byte >> 4)]));
+        out.push(char::from(digits[usize::from(byte & 15)]));
+    }
+}
+
 /// Bytes from pairs of hexadecimal digits.
 pub(crate) fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
@@ -641,9 +654,7 @@ pub(crate) fn display(dialect: Dialect, value: &Value) -> String {
         Value::Text(text) => text.to_string(),
         Value::Bytes(bytes) => {
             let mut text = String::from(if dialect == Dialect::Postgres { "\\x" } else { "" });
-            for byte in bytes.iter() {
-                let _ = write!(text, "{byte:02x}");
-            }
+            push_hex(bytes, SMALL_DIGITS, &mut text);
             text
         }
         Value::Uuid(bytes) => tuple::format_uuid(&bytes[..]),

@@ -1,13 +1,14 @@
 //! Functions of one row.
 
 use crate::arithmetic::rounded_to;
-use crate::cast::{display, from_hex};
+use crate::cast::{CAPITAL_DIGITS, display, from_hex, push_hex};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::moments;
 use crate::run::Run;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use hashbrown::HashSet;
 use std::fmt::Write;
 use std::rc::Rc;
 use tuple::datetime::Datetime;
@@ -253,13 +254,13 @@ functions! {
     "hex" (1, 1) TEXT, true, false => |run, a| {
         let mut all = String::new();
         match (&a[0], run.dialect) {
-            (Value::Bytes(bytes), _) => bytes.iter().for_each(|byte| _ = write!(all, "{byte:02X}")),
+            (Value::Bytes(bytes), _) => push_hex(bytes, CAPITAL_DIGITS, &mut all),
             (Value::Int(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
             (Value::Uint(value), Dialect::Mysql) => _ = write!(all, "{value:X}"),
             (value @ (Value::Decimal(_) | Value::Double(_)), Dialect::Mysql) => {
                 _ = write!(all, "{:X}", nearest_bits(value.as_double().unwrap_or(0.0)));
             }
-            (other, _) => text(run, other).bytes().for_each(|byte| _ = write!(all, "{byte:02X}")),
+            (other, _) => push_hex(text(run, other).as_bytes(), CAPITAL_DIGITS, &mut all),
         }
         Ok(Value::text(all))
     };
@@ -270,8 +271,10 @@ functions! {
         Value::Null => Value::text("NULL"),
         value @ (Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Decimal(_)) => Value::text(display(run.dialect, value)),
         Value::Bytes(bytes) => {
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            Value::text(format!("X'{digits}'"))
+            let mut shown = String::from("X'");
+            push_hex(bytes, CAPITAL_DIGITS, &mut shown);
+            shown.push('\'');
+            Value::text(shown)
         }
         value => Value::text(format!("'{}'", text(run, value).replace('\'', "''"))),
     });
@@ -548,13 +551,14 @@ fn trim(run: &mut Run<'_>, a: &[Value], left: bool, right: bool) -> Result<Value
         return Ok(Value::Bytes(rest.into()));
     }
     let value = text(run, &a[0]);
-    let set: Vec<char> = a.get(1).map_or_else(|| vec![' '], |set| text(run, set).chars().collect());
+    let set: HashSet<char> = a.get(1).map_or_else(|| [' '].into(), |set| text(run, set).chars().collect());
+    let is_in = |c: char| set.contains(&c);
     let mut rest = value.as_str();
     if left {
-        rest = rest.trim_start_matches(&set[..]);
+        rest = rest.trim_start_matches(is_in);
     }
     if right {
-        rest = rest.trim_end_matches(&set[..]);
+        rest = rest.trim_end_matches(is_in);
     }
     Ok(Value::text(rest))
 }

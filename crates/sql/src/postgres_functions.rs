@@ -1,6 +1,6 @@
 //! Functions of daily use for text and moments that PostgreSQL has in its own way.
 
-use crate::cast::{display, from_hex};
+use crate::cast::{SMALL_DIGITS, display, from_hex, push_hex};
 use crate::error::{Condition, Error, Result};
 use crate::formats;
 use crate::functions::{Function, Returns};
@@ -9,6 +9,7 @@ use crate::text::parts_of;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use base64::Engine;
+use hashbrown::HashMap;
 use std::fmt::Write;
 use std::rc::Rc;
 use tuple::datetime::{ADJUST_NONE, Datetime, Interval};
@@ -45,8 +46,8 @@ fn bytes(value: &Value) -> Rc<[u8]> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
-    bytes.iter().for_each(|byte| _ = write!(out, "{byte:02x}"));
+    let mut out = String::new();
+    push_hex(bytes, SMALL_DIGITS, &mut out);
     out
 }
 
@@ -507,10 +508,12 @@ crate::functions::alike! {
     };
     "translate" (3, 3) TEXT, true => |_, a| {
         let (from, to): (Vec<char>, Vec<char>) = (text(&a[1]).chars().collect(), text(&a[2]).chars().collect());
-        let changed = |c: char| match from.iter().position(|known| *known == c) {
-            Some(at) => to.get(at).copied(),
-            None => Some(c),
-        };
+        let mut places: HashMap<char, Option<char>> = HashMap::new();
+        for (at, c) in from.into_iter().enumerate() {
+            // The first place of a character counts.
+            places.entry(c).or_insert_with(|| to.get(at).copied());
+        }
+        let changed = |c: char| places.get(&c).copied().unwrap_or(Some(c));
         Ok(Value::text(text(&a[0]).chars().filter_map(changed).collect::<String>()))
     };
     "overlay" (3, 4) TEXT, true => |run, a| {

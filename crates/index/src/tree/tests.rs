@@ -257,6 +257,20 @@ fn ascending_inserts_fill_nodes() {
 }
 
 #[test]
+fn descending_inserts_fill_nodes() {
+    let mut tree = Tree::new();
+    for key in (0..100_000).rev() {
+        insert(&mut tree, key);
+    }
+    assert!(tree.bytes() < 100_000 * 18, "{} bytes", tree.bytes());
+    assert_eq!(ascending(tree.first()), (0..100_000).collect::<Vec<_>>());
+    for key in (0..100_000).step_by(3) {
+        remove(&mut tree, key);
+    }
+    assert_eq!(ascending(tree.first()).len(), 66_666);
+}
+
+#[test]
 fn a_released_tree_is_empty_and_can_be_filled_again() {
     let mut tree = Tree::new();
     for key in 0..50_000 {

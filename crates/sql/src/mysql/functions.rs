@@ -2,7 +2,7 @@
 
 use super::moments::{DAY, Parts, difference, display, display_day, format, names, parse, parts, read};
 use super::{schema, variables};
-use crate::cast::{Strictness, cast};
+use crate::cast::{SMALL_DIGITS, Strictness, cast, push_hex};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::functions::{Function, Returns};
@@ -212,10 +212,9 @@ fn with_commas(value: &Value, digits: i64) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    let mut out = String::new();
+    push_hex(bytes, SMALL_DIGITS, &mut out);
+    out
 }
 
 fn in_base(mut number: u64, base: u64) -> String {

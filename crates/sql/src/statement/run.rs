@@ -259,7 +259,11 @@ impl Sql {
             row.clear();
             row.extend(slots.iter().map(|slot| run.frame[*slot].clone()));
             count += 1;
+            // A value may stand in it many times; whoever takes it makes copies.
+            let before = run.held();
+            run.hold(row.iter().map(Value::weight).sum::<usize>() * 2)?;
             sink(&row)?;
+            run.hold_again(before);
             Ok(Flow::On)
         })?;
         if let Some(session) = run.session.clone().filter(|session| session.is_mysql) {
