@@ -8,6 +8,8 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, Match};
 use std::cell::{Cell, OnceCell, RefCell};
 
+/// Bytes of the text of a regular expression: to take it apart takes a thousand times as many.
+const REGEX_TEXT_MAX: usize = 32 << 10;
 /// Bytes of a regular expression that was compiled.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 /// States of an expression times bytes of a text that are looked at in one go.
@@ -70,6 +72,9 @@ pub struct Bounded {
 impl Bounded {
     /// From a text. Errors: why it is none.
     pub fn new(text: &str, manner: Manner) -> Result<Self, String> {
+        if text.len() > REGEX_TEXT_MAX {
+            return Err(format!("it has more than {REGEX_TEXT_MAX} bytes"));
+        }
         let config = meta::Config::new()
             .nfa_size_limit(Some(REGEX_BYTES_MAX))
             .onepass_size_limit(Some(REGEX_BYTES_MAX))
@@ -215,5 +220,6 @@ mod tests {
         assert_eq!(made("(0|1)*1111111").is_match(long.as_bytes()), Ok(true));
         assert_eq!(made("[01]+2").is_match(long.as_bytes()), Ok(false));
         assert!(Bounded::new("(a{1000}){1000}", pattern.manner()).is_err());
+        assert!(Bounded::new(&"a".repeat(REGEX_TEXT_MAX + 1), pattern.manner()).is_err());
     }
 }
