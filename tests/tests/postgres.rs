@@ -520,6 +520,27 @@ fn rows_of_copy_are_as_their_columns_want_them() {
     let mut guest = Postgres::to(&mut rig, "me");
     assert_eq!(rig.eval("box.schema.user.create('ann', {password = 'secret'}) box.schema.space.create('own', {format = {{'id', 'unsigned'}}}):create_index('i')").code(), 0);
     assert_eq!(copy(&mut guest, "copy own from stdin", b"1\n"), "42501");
+    // Generated columns are left out, and cannot be asked for.
+    db.ask("create table g (id int primary key, twice int generated always as (id * 2) stored, note text)");
+    db.ask("create index on g (lower(note))");
+    assert_eq!(copy(&mut db, "copy g from stdin", b"1\tA\n2\t\\N\n"), "COPY 2");
+    assert_eq!(copy(&mut db, "copy g from stdin", b"3\t6\tA\n"), "22P04");
+    assert_eq!(copy(&mut db, "copy g (note, id) from stdin", b"C\t3\n"), "COPY 1");
+    assert_eq!(db.ask("select * from g order by id"), "1,2,A; 2,4,null; 3,6,C; SELECT 3");
+    let out = db.query("copy g to stdout");
+    assert!(out.iter().any(|(kind, body)| *kind == b'd' && body == b"1\tA\n"), "{out:?}");
+    for statement in ["copy g (id, twice) from stdin", "copy g (twice) to stdout"] {
+        assert!(db.ask(statement).starts_with("42P10"), "{statement}");
+    }
+}
+
+#[test]
+fn a_row_that_is_too_large_is_beyond_a_limit() {
+    let mut rig = start_postgres();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key, a text)");
+    let refused = db.ask("insert into t values (1, repeat('x', 2000000))");
+    assert!(refused.starts_with("54000"), "{refused}");
 }
 
 #[test]

@@ -58,16 +58,16 @@ impl Database {
     #[inline]
     pub(crate) fn with_generated(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
         match space.has_constraints() && !context.origin.is_replay() {
-            true => self.fill_generated(space, row),
+            true => self.fill_generated(context, space, row),
             false => Ok(None),
         }
     }
 
     /// The same of any row.
-    pub fn fill_generated(&self, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn fill_generated(&self, context: &Context, space: &Rc<Space>, row: &[u8]) -> Result<Option<Vec<u8>>> {
         match &self.constraints_of(space).generated {
             None => Ok(None),
-            Some(Ok(fields)) => fields.fill(self, row).map(Some),
+            Some(Ok(fields)) => fields.fill(self, context.session.id, row).map(Some),
             Some(Err(error)) => Err(error.clone()),
         }
     }

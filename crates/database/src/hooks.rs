@@ -83,8 +83,9 @@ pub trait Expressions {
 
 /// Expressions that fields of rows are computed by.
 pub trait GeneratedFields {
-    /// A row with its generated fields as they have to be, encoded, whatever it has there. Never waits. Errors: those of the expressions.
-    fn fill(&self, database: &Database, row: &[u8]) -> Result<Vec<u8>>;
+    /// A row with its generated fields as they have to be, encoded, whatever it has there, for the session of that number. Never waits. Errors: those of the
+    /// expressions.
+    fn fill(&self, database: &Database, session: u64, row: &[u8]) -> Result<Vec<u8>>;
 }
 
 /// An expression that was found out about.

@@ -213,7 +213,7 @@ impl Ddl<'_> {
             Some(ast::MySQLColumnPosition::First) => 0,
             Some(ast::MySQLColumnPosition::After(name)) => {
                 let name = self.dialect.fold(name);
-                let found = shape.columns.iter().position(|known| self.dialect.is_same(&known.name, &name));
+                let found = shape.columns.iter().position(|known| known.is_named(self.dialect, &name));
                 let at = found.ok_or_else(|| {
                     let what = format!("Unknown column '{name}' in '{}'", table.name);
                     Error::new(Condition::UndefinedColumn, what)
@@ -274,12 +274,7 @@ impl Ddl<'_> {
 
     /// Gives a table another shape, as a whole or not at all. Errors: values that do not fit; too many rows.
     pub(crate) fn reshape(&self, table: &Table, shape: Shape) -> Result<()> {
-        match self.context.is_in_txn() {
-            true => self.reshape_in_txn(table, shape),
-            false => {
-                crate::Sql::of(self.database).in_txn(self.database, self.context, || self.reshape_in_txn(table, shape))
-            }
-        }
+        self.at_once(|| self.reshape_in_txn(table, shape))
     }
 
     fn reshape_in_txn(&self, table: &Table, mut shape: Shape) -> Result<()> {

@@ -500,6 +500,9 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             Ok(Value::Datetime(Rc::new(day)))
         }
         Value::Datetime(moment) if dialect == Dialect::Mysql => Ok(rounded_moment(**moment, to)),
+        Value::Datetime(moment) if dialect == Dialect::Postgres && moments::within(**moment).is_none() => {
+            Err(Error::new(Condition::DatetimeOverflow, "date out of range for timestamp"))
+        }
         Value::Datetime(moment) if dialect == Dialect::Postgres && to.length > 0 => Ok(with_digits(**moment, to)),
         Value::Datetime(_) => Ok(value),
         Value::Text(_) | Value::Int(_) | Value::Decimal(_) | Value::Double(_) if dialect == Dialect::Mysql => {
@@ -529,6 +532,10 @@ fn to_moment(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             let moment = named.or_else(|| moments::parse(text, to.base == Base::Date));
             moment.map(|moment| with_digits(moment, to)).ok_or_else(|| match dialect {
                 Dialect::Tarantool => invalid(dialect, text, to),
+                Dialect::Postgres if to.base != Base::Date && moments::is_far(text) => {
+                    let what = format!("time zone displacement out of range: \"{text}\"");
+                    Error::new(Condition::ZoneDisplacement, what)
+                }
                 // It has the form of one.
                 _ if moments::has_form(text) => {
                     Error::new(Condition::DatetimeOverflow, format!("date/time field value out of range: \"{text}\""))
@@ -635,7 +642,14 @@ fn to_json(dialect: Dialect, text: &str, to: Type) -> Result<Value> {
     };
     match crate::json::check(text) {
         true if is_plain => Ok(Value::text(text)),
-        true => Ok(Value::text(crate::json::Json::parse_or(text, refused)?.to_string())),
+        true => {
+            let json = crate::json::Json::parse_or(text, refused)?;
+            if dialect == Dialect::Postgres && text.contains("\\u0000") && json.has_zero() {
+                let error = Error::new(Condition::Untranslatable, "unsupported Unicode escape sequence");
+                return Err(error.detail("\\u0000 cannot be converted to text."));
+            }
+            Ok(Value::text(json.to_string()))
+        }
         false => Err(refused()),
     }
 }

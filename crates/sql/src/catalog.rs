@@ -11,7 +11,8 @@ mod standard;
 mod types;
 
 pub(crate) use describe::{
-    describe_constraint, describe_index, describe_view, description, name_of, number_of, sequence_of_number, size_of,
+    describe_constraint, describe_index, describe_view, description, index_definition, name_of, number_of,
+    sequence_of_number, size_of,
 };
 pub(crate) use postgres::EVERYTHING;
 pub(crate) use standard::{check_clauses, key_usage, references};

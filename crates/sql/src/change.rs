@@ -360,7 +360,7 @@ impl Write {
         let with_generated: Vec<Value>;
         if self.table.has_generated() && !matches!(on_conflict, OnConflict::Refuse) {
             // Keys may be among what is computed.
-            let filled = run.database.fill_generated(&self.table.space, &bytes);
+            let filled = run.database.fill_generated(run.context, &self.table.space, &bytes);
             if let Some(filled) = filled.map_err(|error| Error::of_database(error, run.dialect))? {
                 let value = |at: usize| tuple::field(&filled, at as u32).map_or(Value::Null, Value::decode);
                 with_generated = (0..row.len()).map(value).collect();

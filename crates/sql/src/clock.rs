@@ -140,7 +140,7 @@ pub(crate) fn zoned(nanos: i64, ahead: i64) -> Result<Value> {
     };
     match ahead % 60 == 0 && moment.is_good() {
         true => Ok(Value::Datetime(Rc::new(moment))),
-        false => Err(Error::new(Condition::DatetimeOverflow, "time zone displacement out of range")),
+        false => Err(Error::new(Condition::ZoneDisplacement, "time zone displacement out of range")),
     }
 }
 
@@ -192,6 +192,10 @@ pub(crate) fn parse_zoned(text: &str, here: Option<&Zone>, now_seconds: i64, to:
         "" => here.map_or(0, |zone| zone.ahead(&now)),
         "Z" | "z" => 0,
         name => {
+            if crate::moments::is_far(text) {
+                let what = format!("time zone displacement out of range: \"{text}\"");
+                return Err(Error::new(Condition::ZoneDisplacement, what));
+            }
             let zone = crate::postgres_functions::zone(name, false).map_err(|_| invalid())?;
             match (zone.to_fixed_offset(), crate::moments::parse(text, false)) {
                 (Ok(offset), _) => i64::from(offset.seconds()),

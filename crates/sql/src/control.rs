@@ -2,6 +2,8 @@
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::table::Table;
+use database::{Context, Database};
 use sqlparser::ast::{self, Statement};
 
 /// How far a transaction is kept apart from others.
@@ -225,15 +227,22 @@ pub enum CopyFormat {
     Binary,
 }
 
+/// What COPY is of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Copied {
+    /// The rows of a query.
+    Query(String),
+    /// Some columns of a table; none: those that are not generated.
+    Table(ast::ObjectName, Vec<ast::Ident>),
+}
+
 /// COPY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
     /// From the client; else to it.
     pub is_from: bool,
-    /// A query for the rows, or for rows like those that come.
-    pub source: String,
-    /// The beginning of an INSERT for rows that come.
-    pub target: String,
+    /// Where rows come from or go.
+    pub rows: Copied,
     /// How rows are written.
     pub format: CopyFormat,
     /// Stands between columns.
@@ -456,19 +465,10 @@ fn copy_of(
         return Err(Error::new(Condition::AccessDenied, what)
             .hint("COPY ... FROM STDIN and TO STDOUT go to the client; so does psql's \\copy."));
     }
-    let mut into = String::new();
-    let source = match source {
+    let rows = match source {
         ast::CopySource::Query(_) if !is_to => return Err(Error::new(Condition::Syntax, "COPY FROM takes a table")),
-        ast::CopySource::Query(query) => query.to_string(),
-        ast::CopySource::Table { table_name, columns } => {
-            let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
-            let listed = names.join(", ");
-            into = match names.is_empty() {
-                true => format!("INSERT INTO {table_name} OVERRIDING SYSTEM VALUE"),
-                false => format!("INSERT INTO {table_name} ({listed}) OVERRIDING SYSTEM VALUE"),
-            };
-            format!("SELECT {} FROM {table_name}", if names.is_empty() { "*" } else { &listed })
-        }
+        ast::CopySource::Query(query) => Copied::Query(query.to_string()),
+        ast::CopySource::Table { table_name, columns } => Copied::Table(table_name.clone(), columns.clone()),
     };
     let mut format = CopyFormat::Text;
     let mut forced: [Vec<String>; 3] = Default::default();
@@ -528,8 +528,7 @@ fn copy_of(
     let is_csv = format == CopyFormat::Csv;
     Ok(Copy {
         is_from: !is_to,
-        source,
-        target: into,
+        rows,
         format,
         delimiter: byte(delimiter.unwrap_or(if is_csv { ',' } else { '\t' }), "delimiter")?,
         null: null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_string() }),
@@ -537,4 +536,40 @@ fn copy_of(
         quote: (byte(quote, "quote")?, byte(escape.unwrap_or(quote), "escape")?),
         forced,
     })
+}
+
+impl Copied {
+    /// A query for the rows, or for rows like those that come, and the beginning of an INSERT for these. Errors: a generated column is named.
+    pub fn texts(&self, database: &Database, context: &Context) -> Result<(String, String)> {
+        let (name, columns) = match self {
+            Copied::Query(text) => return Ok((text.clone(), String::new())),
+            Copied::Table(name, columns) => (name, columns),
+        };
+        crate::Sql::of(database).speak(context);
+        // What is not there is refused where its rows are asked for.
+        let found =
+            Dialect::Postgres.object_name(name).and_then(|name| Table::find(database, Dialect::Postgres, &name));
+        let mut listed = columns.clone();
+        if let Some(table) = found.ok().filter(|table| table.has_generated()) {
+            let is_generated = |at: usize| table.columns[at].generated.is_some();
+            for column in columns {
+                let column = Dialect::Postgres.fold(column);
+                if table.column(Dialect::Postgres, &column).is_some_and(is_generated) {
+                    let what = format!("column \"{column}\" is a generated column");
+                    let error = Error::new(Condition::InvalidColumnReference, what);
+                    return Err(error.detail("Generated columns cannot be used in COPY."));
+                }
+            }
+            if columns.is_empty() {
+                let names = table.visible().filter(|at| !is_generated(*at)).map(|at| &table.columns[at].name);
+                listed = names.map(|name| ast::Ident::with_quote('"', name)).collect();
+            }
+        }
+        let listed = listed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let (shown, given) = match listed.is_empty() {
+            true => ("*", String::new()),
+            false => (listed.as_str(), format!(" ({listed})")),
+        };
+        Ok((format!("SELECT {shown} FROM {name}"), format!("INSERT INTO {name}{given} OVERRIDING SYSTEM VALUE")))
+    }
 }

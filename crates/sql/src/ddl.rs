@@ -57,6 +57,11 @@ pub(crate) struct NewColumn {
 }
 
 impl NewColumn {
+    /// True for one of this name; the keys that indexes have for themselves have none.
+    pub(crate) fn is_named(&self, dialect: Dialect, name: &str) -> bool {
+        !(self.is_hidden && self.generated.is_some()) && dialect.is_same(&self.name, name)
+    }
+
     /// The key of rows that were declared without one.
     pub(crate) fn hidden_key() -> Self {
         NewColumn {

@@ -57,6 +57,8 @@ conditions! {
     AmbiguousColumn = "42702", 1052, SqlParserGeneric;
     /// No such function, or none for these arguments.
     UndefinedFunction = "42883", 1305, NoSuchFunction;
+    /// Several functions for these arguments.
+    AmbiguousFunction = "42725", 1305, NoSuchFunction;
     /// No such object of another kind.
     UndefinedObject = "42704", 1091, SqlParserGeneric;
     /// A table of that name is there.
@@ -203,6 +205,12 @@ conditions! {
     Protocol = "08P01", 1047, SqlExecute;
     /// Bytes of a binary value that are none.
     InvalidBinary = "22P03", 1366, SqlExecute;
+    /// A character that text does not have here.
+    Untranslatable = "22P05", 1366, SqlExecute;
+    /// A zone that is too far from UTC.
+    ZoneDisplacement = "22009", 1298, SqlExecute;
+    /// A name of too many bytes.
+    NameTooLong = "42622", 1059, SqlExecute;
     /// A line of COPY that is none.
     BadCopy = "22P04", 1366, SqlExecute;
     /// A transaction is wanted, or none.
@@ -234,8 +242,10 @@ pub fn mysql_state(number: u16) -> &'static str {
         | 1067 | 1110 | 1231 | 1232 | 1235 | 1305 | 1007 => "42000",
         1045 => "28000",
         1046 => "3D000",
-        1048 | 1052 | 1062 | 1451 | 1452 => "23000",
-        1072 | 1239 | 3730 | 1553 => "42000",
+        1048 | 1052 | 1062 | 1217 | 1451 | 1452 => "23000",
+        1056 | 1059 | 1072 | 1075 | 1083 | 1090 | 1239 | 1286 | 1324 | 1461 | 1553 | 1582 | 1701 | 3057 | 3143
+        | 3149 | 3153 | 3154 | 3165 | 3730 => "42000",
+        1138 => "22004",
         1050 => "42S01",
         1109 => "42S02",
         1051 | 1146 => "42S02",
@@ -243,11 +253,14 @@ pub fn mysql_state(number: u16) -> &'static str {
         1060 => "42S21",
         1136 => "21S01",
         1213 => "40001",
-        1222 | 1242 => "21000",
-        1264 => "22003",
+        1222 | 1241 | 1242 => "21000",
+        1264 | 1690 => "22003",
         1265 => "01000",
         1292 => "22007",
         1317 => "70100",
+        1441 => "22008",
+        1792 => "25006",
+        3141 | 3158 => "22032",
         1365 => "22012",
         1406 => "22001",
         1568 => "25001",
@@ -542,6 +555,8 @@ impl From<database::Error> for Error {
             (Code::System, Condition::System),
             (Code::WalIo, Condition::System),
             (Code::MemoryIssue, Condition::LimitExceeded),
+            (Code::MemtxMaxTupleSize, Condition::LimitExceeded),
+            (Code::VinylMaxTupleSize, Condition::LimitExceeded),
             (Code::SequenceOverflow, Condition::SequenceExhausted),
         ];
         let field = |wanted: &str| {

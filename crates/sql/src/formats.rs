@@ -196,11 +196,15 @@ pub(crate) fn moment_to_text_in(moment: &Datetime, pattern: &str, zone: &str, ah
     let (year, month, date) = tuple::datetime::date_of(day);
     let (month_name, weekday) = (MONTHS[(month as usize - 1) % 12], (day + 4).rem_euclid(7));
     let day_name = DAYS[weekday as usize];
-    let civil = Date::new(year as i16, month as i8, date as i8).ok();
-    let of_year = civil.map_or(1, |civil| i64::from(civil.day_of_year()));
-    let iso = civil.map(|civil| civil.iso_week_date());
-    let (iso_year, iso_week) = iso.map_or((year, 1), |iso| (i64::from(iso.year()), i64::from(iso.week())));
+    let day_of_year = |day: i64, year: i64| {
+        crate::moments::midnight(year, 1, 1).map_or(1, |first| day - first.seconds.div_euclid(86_400) + 1)
+    };
+    let of_year = day_of_year(day, year);
     let iso_day = if weekday == 0 { 7 } else { weekday };
+    // A week belongs to the year of its Thursday.
+    let thursday = day + 4 - iso_day;
+    let iso_year = tuple::datetime::date_of(thursday).0;
+    let iso_week = (day_of_year(thursday, iso_year) + 6) / 7;
     let hour = clock / 3600;
     let hour12 = if hour % 12 == 0 { 12 } else { hour % 12 };
     let micros = i64::from(moment.nanoseconds) / 1000;

@@ -361,7 +361,7 @@ functions! {
     "moved" (3, 3) Returns::First, true, false => |_, a| match (&a[0], &a[1], &a[2]) {
         (Value::Datetime(moment), Value::Interval(interval), Value::Int(sign)) => {
             let moved = moments::moved(moment, interval, *sign);
-            moved.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::InvalidDatetime, "timestamp out of range"))
+            moved.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
         }
         _ => Err(refused("a moment and an interval are wanted")),
     };
@@ -699,8 +699,7 @@ pub(crate) fn date_part(unit: &str, value: &Value) -> Result<Value> {
     let day = moment.seconds.div_euclid(86_400);
     let rest = moment.seconds.rem_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
-    let first_of =
-        |year: i64| moments::parse(&format!("{year:04}-01-01"), true).map_or(0, |moment| moment.seconds / 86_400);
+    let first_of = |year: i64| moments::midnight(year, 1, 1).map_or(0, |moment| moment.seconds.div_euclid(86_400));
     let found = match unit.to_ascii_lowercase().as_str() {
         "year" => year as f64,
         "month" => f64::from(month),
@@ -729,9 +728,8 @@ fn date_trunc(unit: &str, value: &Value) -> Result<Value> {
     }
     let day = moment.seconds.div_euclid(86_400);
     let (year, month, _) = tuple::datetime::date_of(day);
-    let start_of = |year: i64, month: u32| {
-        moments::parse(&format!("{year:04}-{month:02}-01"), true).map_or(0, |found| found.seconds)
-    };
+    let start_of =
+        |year: i64, month: u32| moments::midnight(year, i64::from(month), 1).map_or(0, |found| found.seconds);
     let seconds = match unit.to_ascii_lowercase().as_str() {
         "millisecond" | "milliseconds" | "microsecond" | "microseconds" => {
             let unit = if unit.to_ascii_lowercase().starts_with("milli") { 1_000_000 } else { 1000 };

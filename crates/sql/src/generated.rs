@@ -93,7 +93,7 @@ fn reads_generated(table: &Table, dialect: Dialect, field: usize, read: usize) -
 }
 
 impl GeneratedFields for Columns {
-    fn fill(&self, database: &Database, row: &[u8]) -> database::Result<Vec<u8>> {
+    fn fill(&self, database: &Database, session: u64, row: &[u8]) -> database::Result<Vec<u8>> {
         let mut reader = Reader::new(row);
         let count = reader.read_array().unwrap_or(0) as usize;
         let length = self.computed.iter().map(|column| column.field + 1).max().unwrap_or(0).max(count);
@@ -110,6 +110,9 @@ impl GeneratedFields for Columns {
         let mut values: Vec<(usize, Vec<u8>)> = Vec::with_capacity(self.computed.len());
         for column in &self.computed {
             let mut run = Run::of_row(database, &self.context, column.dialect, column.sizes);
+            if column.dialect == Dialect::Mysql {
+                run.writer = crate::Sql::of(database).session(session);
+            }
             for (read, slot) in &column.reads {
                 let known =
                     values.iter().find(|(field, _)| *field == *read as usize).map(|(_, value)| value.as_slice());

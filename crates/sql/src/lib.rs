@@ -84,7 +84,7 @@ pub use bind::{Origin, PARAMETERS_MAX, PartOf, type_of_parameter};
 pub use change::Counts;
 pub use condition::serve_expressions;
 pub use constraint::{WAITING_KEYS_MAX, check_deferrable};
-pub use control::{Assignment, Control, Copy, CopyFormat, Field, Isolation, Lines, Load, Modes, Step};
+pub use control::{Assignment, Control, Copied, Copy, CopyFormat, Field, Isolation, Lines, Load, Modes, Step};
 pub use cursors::{CursorEntry, CursorShown};
 pub use dialect::{Dialect, TEXT_MAX};
 pub use error::{Body, Condition, Error, Result, mysql_state};

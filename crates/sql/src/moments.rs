@@ -1,13 +1,15 @@
 //! Days, moments and spans of time as text.
 
-use jiff::civil::Date;
 use tuple::datetime::{Datetime, Interval};
 
-/// The first and the last second that there are moments of: those of the years -9999 and 9999.
-const FIRST_SECOND: i64 = -377_705_116_800;
-const LAST_SECOND: i64 = 253_402_300_799;
-/// The years that text names days of, as in PostgreSQL.
-const YEARS: std::ops::RangeInclusive<i64> = -4713..=294_276;
+/// The seconds that there are moments of, as in PostgreSQL: from November of the year 4714 BC to the end of 294276.
+const SECONDS: std::ops::Range<i64> = -210_866_803_200..9_224_318_016_000;
+/// The days that there are, as days since 1970: to the end of the year 5874897.
+const DAYS: std::ops::RangeInclusive<i64> = -2_440_588..=2_145_042_905;
+/// Years that are worth looking at.
+const YEARS: std::ops::RangeInclusive<i64> = -4713..=5_874_897;
+/// Hours that a zone is ahead of UTC at most, or behind.
+const ZONE_HOURS: i64 = 15;
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
 /// Microseconds of a day.
@@ -43,16 +45,32 @@ pub(crate) fn named(text: &str) -> Option<Datetime> {
     }
 }
 
-/// The midnight that a day begins with, in UTC. None: there is no such day.
-fn midnight(year: i64, month: i64, day: i64) -> Option<Datetime> {
+/// The moment, if it is one that PostgreSQL has.
+pub(crate) fn within(moment: Datetime) -> Option<Datetime> {
+    (SECONDS.contains(&moment.seconds) || endless_name(&moment).is_some()).then_some(moment)
+}
+
+/// The day that begins at a moment, if it is one that PostgreSQL has.
+pub(crate) fn day_within(moment: Datetime) -> Option<Datetime> {
+    let is_one = DAYS.contains(&moment.seconds.div_euclid(86_400)) || endless_name(&moment).is_some();
+    is_one.then_some(moment)
+}
+
+/// Days of a month; none: there is no such month.
+pub(crate) fn length_of(year: i64, month: i64) -> Option<i64> {
     let is_leap = year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
-    let last = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
+    match month {
+        2 if is_leap => Some(29),
+        2 => Some(28),
+        4 | 6 | 9 | 11 => Some(30),
+        1..=12 => Some(31),
+        _ => None,
+    }
+}
+
+/// The midnight that a day begins with, in UTC. None: there is no such day.
+pub(crate) fn midnight(year: i64, month: i64, day: i64) -> Option<Datetime> {
+    let last = length_of(year, month)?;
     if !YEARS.contains(&year) || !(1..=last).contains(&day) {
         return None;
     }
@@ -79,8 +97,11 @@ pub(crate) fn parse(text: &str, is_date: bool) -> Option<Datetime> {
     // The year before the first one is the first before Christ.
     let year = if is_before { Some(1 - year).filter(|year| *year < 1)? } else { year };
     let mut moment = midnight(year, month, day)?;
-    if is_date || rest.is_empty() {
-        return Some(moment);
+    if is_date {
+        return day_within(moment);
+    }
+    if rest.is_empty() {
+        return within(moment);
     }
     let clock = parse_clock(rest)?;
     moment.seconds += clock.nanoseconds / 1_000_000_000;
@@ -92,12 +113,23 @@ pub(crate) fn parse(text: &str, is_date: bool) -> Option<Datetime> {
             moment = crate::postgres_functions::moment_in(&zone, &moment)?;
         }
     }
-    Some(moment)
+    within(moment)
+}
+
+/// True if the zone of a text is further from UTC than any.
+pub(crate) fn is_far(text: &str) -> bool {
+    let at = text.find(':').unwrap_or(text.len());
+    let Some(zone) = text[at..].split(['+', '-']).nth(1) else { return false };
+    let digits = zone.split([':', ' ']).next().unwrap_or_default();
+    let hours = if digits.len() == 4 { &digits[..2] } else { digits };
+    hours.parse::<i64>().is_ok_and(|hours| hours > ZONE_HOURS)
 }
 
 /// True if a text has the form of a day and perhaps a clock, even if its numbers are too large.
 pub(crate) fn has_form(text: &str) -> bool {
     let text = text.trim();
+    let era = ["BC", "bc", "AD", "ad"].into_iter().find_map(|era| text.strip_suffix(era));
+    let text = era.map_or(text, str::trim_end);
     let day = &text[..text.find([' ', 'T', 't']).unwrap_or(text.len())];
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let is_day = day.split(['-', '/']).filter(is_number).count() == 3;
@@ -170,7 +202,7 @@ fn parse_offset(digits: &str) -> Option<i64> {
         None => (number(first)?, 0),
     };
     let seconds = parts.next().map_or(Some(0), number)?;
-    (hours < 16 && minutes < 60 && seconds < 60).then_some(hours * 3600 + minutes * 60 + seconds)
+    (hours <= ZONE_HOURS && minutes < 60 && seconds < 60).then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
 /// As PostgreSQL and MySQL write it; a day alone if it has no time.
@@ -225,10 +257,8 @@ pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option
     let day = moment.seconds.div_euclid(86_400);
     let (year, month, date) = tuple::datetime::date_of(day);
     let months = i128::from(year) * 12 + i128::from(month) - 1 + years * 12 + months;
-    let (year, month) = (i16::try_from(months.div_euclid(12)).ok()?, i8::try_from(months.rem_euclid(12) + 1).ok()?);
-    let first = Date::new(year, month, 1).ok()?;
-    let date = Date::new(year, month, i8::try_from(date).ok()?.min(first.days_in_month())).ok()?;
-    let midnight = midnight(date.year().into(), date.month().into(), date.day().into())?;
+    let (year, month) = (i64::try_from(months.div_euclid(12)).ok()?, months.rem_euclid(12) as i64 + 1);
+    let midnight = midnight(year, month, i64::from(date).min(length_of(year, month)?))?;
     let nanoseconds = i128::from(moment.nanoseconds) + nanoseconds;
     let clock = i128::from(moment.seconds.rem_euclid(86_400))
         + (weeks * 7 + days) * 86_400
@@ -237,7 +267,7 @@ pub(crate) fn moved(moment: &Datetime, interval: &Interval, sign: i64) -> Option
         + seconds;
     let seconds = i128::from(midnight.seconds) + clock + nanoseconds.div_euclid(1_000_000_000);
     Some(Datetime {
-        seconds: i64::try_from(seconds).ok().filter(|seconds| (FIRST_SECOND..=LAST_SECOND).contains(seconds))?,
+        seconds: i64::try_from(seconds).ok().filter(|seconds| SECONDS.contains(seconds))?,
         nanoseconds: nanoseconds.rem_euclid(1_000_000_000) as i32,
         ..*moment
     })

@@ -10,7 +10,6 @@ use crate::table::Table;
 use crate::views::OwnedRows;
 use crate::window::WindowStep;
 use std::rc::Rc;
-use storage::IteratorKind;
 use tuple::IndexId;
 
 /// A step: what hands rows on, one after the other, in places of the frame.
@@ -131,6 +130,8 @@ pub(crate) struct Scan {
     /// Bounds of the part behind them, and whether they belong to it.
     pub(crate) lower: Option<(Expr, bool)>,
     pub(crate) upper: Option<(Expr, bool)>,
+    /// That part may be NaN, which is above all numbers, and comes before them in an index: such rows are found apart.
+    pub(crate) has_nan_apart: bool,
     /// From the last row to the first.
     pub(crate) is_reverse: bool,
     /// Which fields go where, by field.
@@ -152,22 +153,6 @@ pub(crate) enum Lock {
     NoWait,
     /// Passes over those that somebody has.
     Skip,
-}
-
-impl Scan {
-    /// Direction and bound for the engine, when values of `lower` and `upper` are known.
-    pub(crate) fn kind(&self) -> IteratorKind {
-        match (self.is_reverse, &self.lower, &self.upper) {
-            (false, Some((_, true)), _) => IteratorKind::Ge,
-            (false, Some((_, false)), _) => IteratorKind::Gt,
-            (true, _, Some((_, true))) => IteratorKind::Le,
-            (true, _, Some((_, false))) => IteratorKind::Lt,
-            (false, None, _) if !self.equal.is_empty() || self.among.is_some() => IteratorKind::Eq,
-            (true, _, None) if !self.equal.is_empty() || self.among.is_some() => IteratorKind::Req,
-            (true, _, None) => IteratorKind::Le,
-            (false, None, _) => IteratorKind::All,
-        }
-    }
 }
 
 impl Plan {

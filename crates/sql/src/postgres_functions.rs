@@ -74,11 +74,15 @@ fn interval(value: &Value) -> Result<Rc<Interval>> {
     }
 }
 
-/// An interval of months, days and microseconds.
-fn interval_of(months: i64, days: i64, micros: i128) -> Result<Value> {
-    let micros = i64::try_from(micros).map_err(|_| out_of_range("interval"))?;
+/// Seconds from 1970 to 2000, where PostgreSQL's clock begins.
+const EPOCH_SECONDS: i64 = 946_684_800;
+
+/// An interval of months, days and microseconds. Errors: `DatetimeOverflow`.
+pub(crate) fn interval_of(months: i64, days: i64, micros: i128) -> Result<Value> {
+    let beyond = || Error::new(Condition::DatetimeOverflow, "interval out of range");
+    let micros = i64::try_from(micros).map_err(|_| beyond())?;
     if i32::try_from(months).is_err() || i32::try_from(days).is_err() {
-        return Err(out_of_range("interval"));
+        return Err(beyond());
     }
     let fields = [0, months, 0, days, 0, 0, micros / 1_000_000, micros % 1_000_000 * 1000];
     Ok(Value::Interval(Rc::new(Interval { fields, adjust: ADJUST_NONE })))
@@ -108,8 +112,7 @@ fn age(later: &Datetime, earlier: &Datetime) -> Result<Value> {
     if days < 0 {
         // As many days as the month of the earlier one has.
         let (year, month) = (from_months.div_euclid(12), from_months.rem_euclid(12) + 1);
-        let first = jiff::civil::Date::new(year as i16, month as i8, 1);
-        days += first.map_or(30, |first| i64::from(first.days_in_month()));
+        days += crate::moments::length_of(year, month).unwrap_or(30);
         months -= 1;
     }
     interval_of(sign * months, sign * days, i128::from(sign) * micros)
@@ -119,10 +122,12 @@ fn civil(year: i64, month: i64, day: i64) -> Result<Datetime> {
     let wrong = || {
         Error::new(Condition::DatetimeOverflow, format!("date field value out of range: {year}-{month:02}-{day:02}"))
     };
-    let narrow = |value: i64| i8::try_from(value).map_err(|_| wrong());
-    let date = jiff::civil::Date::new(i16::try_from(year).map_err(|_| wrong())?, narrow(month)?, narrow(day)?);
-    let date = date.map_err(|_| wrong())?.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| wrong())?;
-    Ok(Datetime { seconds: date.timestamp().as_second(), ..Datetime::default() })
+    // Years before Christ are below zero, and none is zero.
+    let counted = match year {
+        0 => return Err(wrong()),
+        year => year + i64::from(year < 0),
+    };
+    crate::moments::midnight(counted, month, day).and_then(crate::moments::day_within).ok_or_else(wrong)
 }
 
 /// A zone of time by its name or its offset. Errors: there is none.
@@ -164,9 +169,9 @@ pub(crate) fn zone_of(value: &Value) -> Result<jiff::tz::TimeZone> {
     let (months, days, micros) = parts_of(interval);
     let seconds = i32::try_from(micros / 1_000_000).ok().filter(|_| (months, days) == (0, 0));
     let offset = seconds.and_then(|seconds| jiff::tz::Offset::from_seconds(seconds).ok());
-    offset.map(jiff::tz::TimeZone::fixed).ok_or_else(|| {
-        let what = "interval time zone must not include months or days";
-        refused(what)
+    offset.map(jiff::tz::TimeZone::fixed).ok_or_else(|| match (months, days) {
+        (0, 0) => Error::new(Condition::ZoneDisplacement, "time zone displacement out of range"),
+        _ => refused("interval time zone must not include months or days"),
     })
 }
 
@@ -175,9 +180,8 @@ pub(crate) fn clock_in(zone: &jiff::tz::TimeZone, moment: &Datetime) -> Option<D
     if crate::moments::endless_name(moment).is_some() {
         return Some(*moment);
     }
-    let stamp = jiff::Timestamp::from_second(moment.seconds).ok()?;
-    let offset = i64::from(zone.to_offset(stamp).seconds());
-    Some(Datetime { seconds: moment.seconds.checked_add(offset)?, ..*moment })
+    let offset = crate::zones::offset_at(zone, moment.seconds);
+    crate::moments::within(Datetime { seconds: moment.seconds.checked_add(offset)?, ..*moment })
 }
 
 /// When a clock in a zone shows a time.
@@ -185,7 +189,10 @@ pub(crate) fn moment_in(zone: &jiff::tz::TimeZone, clock: &Datetime) -> Option<D
     if crate::moments::endless_name(clock).is_some() {
         return Some(*clock);
     }
-    let shown = jiff::Timestamp::from_second(clock.seconds).ok()?;
+    let Ok(shown) = jiff::Timestamp::from_second(clock.seconds) else {
+        let seconds = clock.seconds - crate::zones::offset_at(zone, clock.seconds);
+        return crate::moments::within(Datetime { seconds, ..*clock });
+    };
     let civil = jiff::tz::TimeZone::UTC.to_datetime(shown);
     let found = zone.to_ambiguous_timestamp(civil);
     let found = match found.offset() {
@@ -591,15 +598,21 @@ crate::functions::alike! {
         Some(pattern) => Ok(Value::Datetime(Rc::new(formats::moment_of_text(&text(&a[0]), &text(pattern))?))),
         None => {
             let seconds = a[0].as_double().or_else(|| text(&a[0]).parse().ok()).ok_or_else(|| refused("a number is wanted"))?;
-            if !seconds.is_finite() || seconds.abs() > 2e11 {
-                return Err(Error::new(Condition::DatetimeOverflow, format!("timestamp out of range: \"{seconds}\"")));
+            if seconds.is_nan() {
+                return Err(Error::new(Condition::DatetimeOverflow, "timestamp cannot be NaN"));
             }
-            let micros = (seconds * 1e6).round() as i64;
-            Ok(Value::Datetime(Rc::new(Datetime {
-                seconds: micros.div_euclid(1_000_000),
+            if seconds.is_infinite() {
+                return Ok(Value::Datetime(Rc::new(crate::moments::endless(seconds > 0.0))));
+            }
+            // Rounded as seconds from 2000 on.
+            let micros = ((seconds - EPOCH_SECONDS as f64) * 1e6).round_ties_even() as i64;
+            let found = crate::moments::within(Datetime {
+                seconds: micros.div_euclid(1_000_000).saturating_add(EPOCH_SECONDS),
                 nanoseconds: (micros.rem_euclid(1_000_000) * 1000) as i32,
                 ..Datetime::default()
-            })))
+            });
+            let beyond = || Error::new(Condition::DatetimeOverflow, format!("timestamp out of range: \"{seconds}\""));
+            found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(beyond)
         }
     };
     "to_number" (2, 2) DECIMAL, true => |_, a| Ok(Value::decimal(formats::number_of_text(&text(&a[0]))?));
@@ -625,9 +638,10 @@ crate::functions::alike! {
         if crate::moments::endless_name(&day).is_some() {
             return Ok(a[0].clone());
         }
-        let seconds = days.and_then(|days| day.seconds.checked_add(days)).filter(|seconds| seconds.abs() < 377_000_000_000);
-        let seconds = seconds.ok_or_else(|| Error::new(Condition::DatetimeOverflow, "date out of range"))?;
-        Ok(Value::Datetime(Rc::new(Datetime { seconds, ..*day })))
+        let seconds = days.and_then(|days| day.seconds.checked_add(days));
+        let found = seconds.and_then(|seconds| crate::moments::day_within(Datetime { seconds, ..*day }));
+        let beyond = || Error::new(Condition::DatetimeOverflow, "date out of range");
+        found.map(|day| Value::Datetime(Rc::new(day))).ok_or_else(beyond)
     };
     "intervals_added" (3, 3) INTERVAL, true => |_, a| {
         let ((m, d, t), (n, e, u)) = (parts_of(&*interval(&a[0])?), parts_of(&*interval(&a[1])?));
@@ -681,6 +695,10 @@ crate::functions::alike! {
         unit => Err(Error::new(Condition::Unsupported, format!("unit \"{unit}\" not supported for type date"))),
     };
     "julian_part" (2, 2) DECIMAL, true => |_, a| part("julian_now", &a[1]);
+    "unzoned_part" (2, 2) DECIMAL, true => |_, a| match crate::moments::endless_name(&*moment(&a[1])?) {
+        Some(_) => Ok(Value::Null),
+        None => Err(Error::unsupported(format!("unit \"{}\" for type timestamp without time zone", text(&a[0])))),
+    };
     "extract_part" (2, 2) DECIMAL, true => |_, a| part(&text(&a[0]), &a[1]);
     "at_zone" (2, 2) STAMP, true => |_, a| {
         let shown = clock_in(&zone_of(&a[1])?, &*moment(&a[0])?);
@@ -708,11 +726,13 @@ fn make_timestamp(_: &mut Run<'_>, a: &[Value]) -> Result<Value> {
         return Err(Error::new(Condition::DatetimeOverflow, what));
     }
     let micros = (seconds * 1e6).round() as i64;
-    Ok(Value::Datetime(Rc::new(Datetime {
+    let found = crate::moments::within(Datetime {
         seconds: day.seconds + hour * 3600 + minute * 60 + micros / 1_000_000,
         nanoseconds: (micros % 1_000_000 * 1000) as i32,
         ..Datetime::default()
-    })))
+    });
+    let beyond = || Error::new(Condition::DatetimeOverflow, "timestamp out of range");
+    found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(beyond)
 }
 
 /// The function of a name.

@@ -59,6 +59,8 @@ pub(crate) struct Run<'r> {
     pub(crate) params: &'r [Value],
     /// Whom it is run for, if that is a session of SQL.
     pub(crate) session: Option<Rc<crate::Session>>,
+    /// Whose row it is that columns are computed of, which is all that they may ask of a session.
+    pub(crate) writer: Option<Rc<crate::Session>>,
     /// Values of columns and expressions, of the row at hand.
     pub(crate) frame: Vec<Value>,
     /// Rows of subqueries that are the same for all rows around them.
@@ -152,6 +154,7 @@ impl<'r> Run<'r> {
             dialect,
             params,
             session,
+            writer: None,
             frame: vec![Value::Null; slots],
             subqueries: vec![None; subqueries],
             sets: vec![None; subqueries],

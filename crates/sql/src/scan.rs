@@ -21,6 +21,24 @@ struct Bounds {
     lower: Option<(Value, bool)>,
     upper: Option<(Value, bool)>,
     collation: CollationOption,
+    /// Rows with NaN are passed over; without bounds those with null are not.
+    passes_nan: bool,
+}
+
+impl Bounds {
+    /// Direction and bound for the engine. `has_prefix`: parts before the bounded one are given.
+    fn kind(&self, is_reverse: bool, has_prefix: bool) -> IteratorKind {
+        match (is_reverse, &self.lower, &self.upper) {
+            (false, Some((_, true)), _) => IteratorKind::Ge,
+            (false, Some((_, false)), _) => IteratorKind::Gt,
+            (true, _, Some((_, true))) => IteratorKind::Le,
+            (true, _, Some((_, false))) => IteratorKind::Lt,
+            (false, None, _) if has_prefix => IteratorKind::Eq,
+            (true, _, None) if has_prefix => IteratorKind::Req,
+            (true, _, None) => IteratorKind::Le,
+            (false, None, _) => IteratorKind::All,
+        }
+    }
 }
 
 impl Scan {
@@ -32,6 +50,7 @@ impl Scan {
         }
         let Some(among) = &self.among else {
             return match self.bounds(run)? {
+                Some(bounds) if self.has_nan_apart => self.find_apart(run, equal, bounds, sink),
                 Some(bounds) => self.find(run, &equal, &bounds, sink),
                 None => Ok(Flow::On),
             };
@@ -45,7 +64,7 @@ impl Scan {
             }
         }
         values.sort_by(|a, b| if self.is_reverse { b.order(a) } else { a.order(b) });
-        let bounds = Bounds { lower: None, upper: None, collation: None };
+        let bounds = Bounds { lower: None, upper: None, collation: None, passes_nan: false };
         for value in values {
             equal.push(value);
             let flow = self.find(run, &equal, &bounds, sink)?;
@@ -72,7 +91,46 @@ impl Scan {
         let [lower, upper] = values;
         let index = self.table.indexes.iter().find(|index| index.id == self.index_id);
         let collation = index.and_then(|index| index.parts.get(self.equal.len())).and_then(|part| part.2.clone());
-        Ok(Some(Bounds { lower, upper, collation }))
+        Ok(Some(Bounds { lower, upper, collation, passes_nan: false }))
+    }
+
+    /// Rows within bounds, those with NaN behind all numbers.
+    fn find_apart(
+        &self,
+        run: &mut Run<'_>,
+        mut equal: Vec<Value>,
+        mut bounds: Bounds,
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow> {
+        let is_nan = |bound: &Option<(Value, bool)>| {
+            let Some((Value::Double(number), is_within)) = bound else { return None };
+            number.is_nan().then_some(*is_within)
+        };
+        let (lower, upper) = (is_nan(&bounds.lower), is_nan(&bounds.upper));
+        let has_numbers = lower.is_none();
+        let has_nan = lower != Some(false) && (bounds.upper.is_none() || upper == Some(true));
+        bounds.passes_nan = bounds.lower.is_none() && bounds.upper.is_none();
+        if !bounds.passes_nan {
+            bounds.lower = bounds.lower.or(Some((Value::Double(f64::NEG_INFINITY), true)));
+        }
+        bounds.upper = bounds.upper.filter(|_| upper.is_none());
+        let whole = Bounds { lower: None, upper: None, collation: None, passes_nan: false };
+        for finds_nan in [self.is_reverse, !self.is_reverse] {
+            let flow = match finds_nan {
+                true if has_nan => {
+                    equal.push(Value::Double(f64::NAN));
+                    let flow = self.find(run, &equal, &whole, sink)?;
+                    equal.pop();
+                    flow
+                }
+                false if has_numbers => self.find(run, &equal, &bounds, sink)?,
+                _ => Flow::On,
+            };
+            if flow == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::On)
     }
 
     fn find(&self, run: &mut Run<'_>, equal: &[Value], bounds: &Bounds, sink: &mut Sink<'_>) -> Result<Flow> {
@@ -98,9 +156,9 @@ impl Scan {
                 None => Ok(Flow::On),
             };
         }
-        let mut kind = self.kind();
+        let mut kind = bounds.kind(self.is_reverse, !equal.is_empty());
         let bound = if self.is_reverse { &bounds.upper } else { &bounds.lower };
-        let is_bounded = bounds.lower.is_some() || bounds.upper.is_some();
+        let is_bounded = bounds.lower.is_some() || bounds.upper.is_some() || bounds.passes_nan;
         if let Some((value, _)) = bound
             && let Some(part) = part_types.get(equal.len())
         {
@@ -230,6 +288,9 @@ enum Place {
 
 fn is_within(row: &Tuple, field: Option<u32>, bounds: &Bounds, is_reverse: bool) -> Place {
     let value = field.and_then(|field| row.field(field)).map_or(Value::Null, Value::decode);
+    if bounds.passes_nan {
+        return if matches!(value, Value::Double(number) if number.is_nan()) { Place::Before } else { Place::Within };
+    }
     let (before, behind) = if is_reverse { (Place::Behind, Place::Before) } else { (Place::Before, Place::Behind) };
     if value.is_null() {
         return before;

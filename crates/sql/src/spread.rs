@@ -9,7 +9,6 @@ use crate::text::parts_of;
 use crate::types::{Base, Type};
 use crate::value::Value;
 use std::cmp::Ordering;
-use std::rc::Rc;
 use tuple::datetime::Interval;
 
 /// Which of the numbers that say how pairs go together.
@@ -203,15 +202,14 @@ fn percentile(values: &Rows, part: &Value, is_continuous: bool) -> Result<Value>
     }
 }
 
-/// Two intervals together. Errors: `NumericOutOfRange`.
+/// Two intervals together. Errors: `DatetimeOverflow`.
 pub(crate) fn sum_of(a: &Interval, b: &Interval) -> Result<Value> {
-    let mut sum = *a;
-    for (field, other) in sum.fields.iter_mut().zip(&b.fields) {
-        *field = field
-            .checked_add(*other)
-            .ok_or_else(|| Error::new(Condition::NumericOutOfRange, "interval out of range"))?;
-    }
-    Ok(Value::Interval(Rc::new(sum)))
+    let ((months, days, micros), (more_months, more_days, more_micros)) = (parts_of(a), parts_of(b));
+    crate::postgres_functions::interval_of(
+        months.saturating_add(more_months),
+        days.saturating_add(more_days),
+        i128::from(micros) + i128::from(more_micros),
+    )
 }
 
 /// One of so many equal parts of an interval: what is left of months goes to days, and so on. Errors: `NumericOutOfRange`.

@@ -51,6 +51,13 @@ pub(crate) struct Column {
     pub(crate) generated: Option<Generated>,
 }
 
+impl Column {
+    /// True for a key that an index over more than columns has for itself: nobody can name it.
+    pub(crate) fn is_key(&self) -> bool {
+        self.is_hidden && self.generated.is_some()
+    }
+}
+
 /// An index.
 pub(crate) struct Index {
     pub(crate) id: IndexId,
@@ -157,9 +164,9 @@ impl Table {
         Ok(Table { name: crate::temporary::short_name(&space), columns, indexes, generated, space })
     }
 
-    /// The number of a column.
+    /// The number of a column. Those that indexes have for themselves are not found.
     pub(crate) fn column(&self, dialect: Dialect, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| dialect.is_same(&column.name, name))
+        self.columns.iter().position(|column| !column.is_key() && dialect.is_same(&column.name, name))
     }
 
     /// The fields of the primary key.

@@ -169,6 +169,14 @@ crate::functions::alike! {
             Value::Interval(interval) => parts_of(interval),
             _ => return Err(refused()),
         };
+        let (at, origin) = (moment(&a[1])?, moment(&a[2])?);
+        if crate::moments::endless_name(at).is_some() {
+            return Ok(a[1].clone());
+        }
+        let beyond = |what: &str| Error::new(Condition::DatetimeOverflow, format!("{what} out of range"));
+        if crate::moments::endless_name(origin).is_some() {
+            return Err(beyond("origin"));
+        }
         if months != 0 {
             let what = "timestamps cannot be binned into intervals containing months or years";
             return Err(Error::new(Condition::Unsupported, what));
@@ -178,14 +186,14 @@ crate::functions::alike! {
             return Err(Error::new(Condition::DatetimeOverflow, "stride must be greater than zero"));
         }
         let nanos = |moment: &Datetime| i128::from(moment.seconds) * i128::from(SECOND) + i128::from(moment.nanoseconds);
-        let (at, origin) = (moment(&a[1])?, moment(&a[2])?);
-        if crate::moments::endless_name(at).is_some() {
-            return Ok(a[1].clone());
+        if [stride, nanos(at) - nanos(origin)].iter().any(|span| i64::try_from(span / 1000).is_err()) {
+            return Err(beyond("interval"));
         }
         let start = nanos(origin) + (nanos(at) - nanos(origin)).div_euclid(stride) * stride;
         let seconds = i64::try_from(start.div_euclid(i128::from(SECOND))).map_err(|_| refused())?;
         let nanoseconds = start.rem_euclid(i128::from(SECOND)) as i32;
-        Ok(Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..Datetime::default() })))
+        let found = crate::moments::within(Datetime { seconds, nanoseconds, ..Datetime::default() });
+        found.map(|moment| Value::Datetime(Rc::new(moment))).ok_or_else(|| beyond("timestamp"))
     };
     "overlaps" (4, 4) Returns::Type(Base::Bool), false => |_, a| Ok(overlap(a).map_or(Value::Null, Value::Bool));
 

@@ -17,6 +17,9 @@ use tuple::datetime::{Datetime, Interval};
 const STAMP: Returns = Returns::Type(Base::Timestamp);
 const MOMENT: Returns = Returns::Type(Base::TimestampTz);
 
+/// Hours that a zone which a session names by its distance may be from UTC: PostgreSQL takes up to a week.
+const HOURS: i64 = 25;
+
 /// A zone that is not UTC.
 #[derive(Clone, Debug)]
 pub struct Zone(TimeZone);
@@ -30,8 +33,7 @@ impl From<TimeZone> for Zone {
 impl Zone {
     /// Seconds that a clock there is ahead of UTC at a moment.
     pub fn ahead(&self, moment: &Datetime) -> i64 {
-        let stamp = jiff::Timestamp::from_second(moment.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        i64::from(self.0.to_offset(stamp).seconds())
+        offset_at(&self.0, moment.seconds)
     }
 
     /// What its time is called at a moment: `CEST`.
@@ -56,6 +58,12 @@ impl Zone {
         let is_utc = found == TimeZone::UTC || found.to_fixed_offset().is_ok_and(|offset| offset.is_zero());
         (!is_utc).then_some(Zone(found))
     }
+}
+
+/// Seconds that a clock is ahead of UTC at a moment, in seconds since 1970. Of times too far away it is what it is at the last that are known.
+pub(crate) fn offset_at(zone: &TimeZone, seconds: i64) -> i64 {
+    let last = if seconds < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+    i64::from(zone.to_offset(jiff::Timestamp::from_second(seconds).unwrap_or(last)).seconds())
 }
 
 /// A zone by MySQL's names: `SYSTEM`, `+02:00`, `Europe/Berlin`.
@@ -84,7 +92,7 @@ pub(crate) fn checked_setting(value: &str) -> Option<String> {
         };
         let (hours, minutes) = digits.split_once(':').unwrap_or((digits, "0"));
         let (hours, minutes) = (hours.parse::<i64>().ok()?, minutes.split(':').next()?.parse::<i64>().ok()?);
-        (hours <= 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+        (hours <= HOURS && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
     };
     let as_offset = |seconds: i64| {
         let (hours, minutes) = (seconds.abs() / 3600, seconds.abs() / 60 % 60);
@@ -95,7 +103,7 @@ pub(crate) fn checked_setting(value: &str) -> Option<String> {
         return seconds(value.split('\'').nth(1)?.trim()).map(as_offset);
     }
     if let Ok(hours) = value.parse::<f64>() {
-        return (hours.abs() <= 168.0).then(|| as_offset((hours * 3600.0) as i64));
+        return (hours.abs() <= HOURS as f64).then(|| as_offset((hours * 3600.0) as i64));
     }
     // A clock with seconds has some that leap, PostgreSQL says.
     if value.matches(':').count() > 1 {

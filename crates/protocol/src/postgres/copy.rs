@@ -1,8 +1,9 @@
 //! COPY from the client and to it, as text, as CSV and in binary. Source: PostgreSQL's documentation, "COPY", "File Formats".
 
 use super::Shared;
-use super::formats::{oid_of, put_plain, put_value, read_value};
+use super::formats::{oid_of, put_plain, put_value};
 use super::message::{Reader, put, put_complete, put_u16, utf8};
+use super::parameters::read_value;
 use super::serve::{Work, hand_on};
 use runtime::fiber::{self, Wake};
 use smallvec::SmallVec;
@@ -106,7 +107,8 @@ fn bad(what: impl Into<String>) -> Error {
 
 impl Work<'_> {
     pub(super) fn begin_copy(&mut self, copy: &Copy) -> Result<(), Error> {
-        let source = self.sql.prepare(self.database, self.context, Dialect::Postgres, &copy.source, &[])?;
+        let (source, target) = copy.rows.texts(self.database, self.context)?;
+        let source = self.sql.prepare(self.database, self.context, Dialect::Postgres, &source, &[])?;
         let forced = forced_of(copy, &source)?;
         let types: Vec<Type> = source.columns().iter().map(|column| column.ty).collect();
         let format = u8::from(copy.format == CopyFormat::Binary);
@@ -122,7 +124,7 @@ impl Work<'_> {
             return self.copy_out(copy, &source, &types, &forced);
         }
         let places: Vec<String> = (1..=types.len()).map(|number| format!("${number}")).collect();
-        let text = format!("{} VALUES ({})", copy.target, places.join(", "));
+        let text = format!("{target} VALUES ({})", places.join(", "));
         let insert = self.sql.prepare(self.database, self.context, Dialect::Postgres, &text, &[])?;
         self.before_write()?;
         let is_own = !self.context.is_in_txn();

@@ -1,7 +1,8 @@
 //! The extended protocol: statements that are parsed, bound to values as portals, described and executed one message at a time.
 
-use super::formats::{oid_of, read_value, type_of};
+use super::formats::{oid_of, type_of};
 use super::message::{Reader, put, put_complete, put_u16, put_u32};
+use super::parameters::read_value;
 use super::rows::{put_columns, put_row};
 use super::serve::{Work, has_failed, tag_of};
 use super::session::no_such_statement;

@@ -1,17 +1,12 @@
 //! Values on the wire: numbers of types, text and binary forms. Sources: PostgreSQL's documentation, chapters 8 and 55; `pg_type.dat`.
 
-use sql::{Base, Condition, Dialect, ELEMENTS_MAX, Error, Type, Value, Zone};
+use sql::{Base, Condition, Dialect, Error, Type, Value, Zone};
 use std::io::Write;
-use std::rc::Rc;
 use tuple::datetime::{Datetime, Interval, date_of};
 use tuple::decimal::Decimal;
-use tuple::msgpack;
 
 /// Seconds from 1970 to 2000, where PostgreSQL's clock begins.
-const EPOCH_SECONDS: i64 = 946_684_800;
-
-/// Moments that there are, in microseconds of PostgreSQL's clock: from the year 4714 BC to 294276.
-const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+pub(super) const EPOCH_SECONDS: i64 = 946_684_800;
 
 /// The number of a type.
 pub(super) fn oid_of(ty: Type) -> u32 {
@@ -125,7 +120,7 @@ fn array_of(element: u32) -> u32 {
 }
 
 /// The type of an array's elements.
-fn element_of(oid: u32) -> Option<u32> {
+pub(super) fn element_of(oid: u32) -> Option<u32> {
     Some(match oid {
         1000 => 16,
         1001 => 17,
@@ -392,176 +387,14 @@ fn put_numeric(out: &mut Vec<u8>, value: &Decimal, ty: Type) {
     shown.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
 }
 
-/// A parameter. Errors: it is no value of its type.
-pub(super) fn read_value(bytes: &[u8], oid: u32, ty: Type, is_binary: bool) -> Result<Value, Error> {
-    if !is_binary {
-        let text = super::message::utf8(bytes)?;
-        if ty.base == Base::Array || element_of(oid).is_some() {
-            return sql::parse_array(text, type_of(element_of(oid).unwrap_or(0))?);
-        }
-        return match ty.base {
-            Base::Unknown => Ok(Value::text(text)),
-            _ => sql::parse_value(Dialect::Postgres, text, ty),
-        };
-    }
-    let oid = if oid == 0 { oid_of(ty) } else { oid };
-    match read_binary(bytes, oid)? {
-        Value::Datetime(moment) if !moment.is_good() => {
-            Err(Error::new(Condition::DatetimeOverflow, "timestamp out of range"))
-        }
-        value => Ok(value),
-    }
-}
-
-fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
-    let wrong = || {
-        let what = format!("incorrect binary data format in a value of {} bytes for type {oid}", bytes.len());
-        Error::new(Condition::InvalidBinary, what)
-    };
-    let moment = |micros: i64| match micros {
-        i64::MAX | i64::MIN => Ok(Value::Datetime(Rc::new(sql::endless(micros > 0)))),
-        micros if MOMENTS.contains(&micros) => Ok(Value::Datetime(Rc::new(Datetime {
-            seconds: micros.div_euclid(1_000_000) + EPOCH_SECONDS,
-            nanoseconds: (micros.rem_euclid(1_000_000) * 1000) as i32,
-            ..Datetime::default()
-        }))),
-        _ => Err(Error::new(Condition::DatetimeOverflow, "timestamp out of range")),
-    };
-    Ok(match oid {
-        16 => Value::Bool(*bytes.first().filter(|_| bytes.len() == 1).ok_or_else(wrong)? != 0),
-        21 => Value::Int(i64::from(i16::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
-        23 => Value::Int(i64::from(i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
-        26 => Value::Int(i64::from(u32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
-        20 => Value::Int(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
-        700 => Value::Double(f64::from(f32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
-        701 => Value::Double(f64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
-        1700 => read_numeric(bytes).ok_or_else(wrong)?,
-        17 => Value::Bytes(bytes.into()),
-        2950 => Value::Uuid(Rc::new(bytes.try_into().map_err(|_| wrong())?)),
-        1082 => {
-            let days = i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?);
-            let seconds = i64::from(days) * 86_400 + EPOCH_SECONDS;
-            let day = match days {
-                i32::MAX | i32::MIN => sql::endless(days > 0),
-                _ => Datetime { seconds, ..Datetime::default() },
-            };
-            Value::Datetime(Rc::new(day))
-        }
-        1083 => {
-            let micros = i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?);
-            if !(0..=86_400_000_000).contains(&micros) {
-                return Err(Error::new(Condition::DatetimeOverflow, "time out of range"));
-            }
-            let (seconds, nanoseconds) = (micros / 1_000_000, (micros % 1_000_000 * 1000) as i32);
-            Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, ..Datetime::default() }))
-        }
-        1266 => {
-            let (micros, behind) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
-            let micros = i64::from_be_bytes(*micros);
-            let behind = i64::from(i32::from_be_bytes(behind.try_into().map_err(|_| wrong())?));
-            let ahead = i16::try_from(-behind / 60).ok().filter(|_| behind % 60 == 0);
-            let (Some(offset), 0..=86_400_000_000) = (ahead, micros) else {
-                return Err(Error::new(Condition::DatetimeOverflow, "time out of range"));
-            };
-            let (seconds, nanoseconds) = (micros / 1_000_000 + behind, (micros % 1_000_000 * 1000) as i32);
-            Value::Datetime(Rc::new(Datetime { seconds, nanoseconds, offset, ..Datetime::default() }))
-        }
-        1114 | 1184 => moment(i64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))?,
-        1186 => {
-            let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
-            let (days, months) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;
-            let months: [u8; 4] = months.try_into().map_err(|_| wrong())?;
-            let micros = i64::from_be_bytes(*micros);
-            let mut interval = Interval::default();
-            interval.fields[1] = i64::from(i32::from_be_bytes(months));
-            interval.fields[3] = i64::from(i32::from_be_bytes(*days));
-            interval.fields[6] = micros / 1_000_000;
-            interval.fields[7] = micros % 1_000_000 * 1000;
-            Value::Interval(Rc::new(interval))
-        }
-        3802 => match bytes.split_first() {
-            Some((1, text)) => sql::parse_value(Dialect::Postgres, super::message::utf8(text)?, Type::of(Base::Json))?,
-            _ => return Err(wrong()),
-        },
-        114 => sql::parse_value(Dialect::Postgres, super::message::utf8(bytes)?, Type::json(false))?,
-        oid if element_of(oid).is_some() => read_binary_array(bytes).unwrap_or_else(|| Err(wrong()))?,
-        _ => Value::text(super::message::utf8(bytes)?),
-    })
-}
-
-fn read_numeric(bytes: &[u8]) -> Option<Value> {
-    let word = |at: usize| bytes.get(at * 2..at * 2 + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-    let (count, weight, sign, scale) = (word(0)? as usize, word(1)? as i16, word(2)?, word(3)?);
-    if bytes.len() != 8 + count * 2 || count > 200 || !matches!(sign, 0 | 0x4000) || scale > 200 {
-        return None;
-    }
-    let mut text = String::new();
-    if sign != 0 {
-        text.push('-');
-    }
-    let group = |position: i32| -> u16 {
-        // `weight` is the power of 10,000 of the first group.
-        let at = i32::from(weight) - position;
-        usize::try_from(at).ok().filter(|at| *at < count).and_then(|at| word(4 + at)).unwrap_or(0)
-    };
-    if weight > 100 {
-        return None;
-    }
-    text.push('0');
-    for position in (0..=i32::from(weight).max(-1)).rev() {
-        text.push_str(&format!("{:04}", group(position).min(9999)));
-    }
-    let mut behind = String::new();
-    let mut position = -1;
-    while behind.len() < scale as usize {
-        behind.push_str(&format!("{:04}", group(position).min(9999)));
-        position -= 1;
-    }
-    behind.truncate(scale as usize);
-    if !behind.is_empty() {
-        text.push('.');
-        text.push_str(&behind);
-    }
-    text.parse::<Decimal>().ok().map(Value::decimal)
-}
-
-fn read_binary_array(bytes: &[u8]) -> Option<Result<Value, Error>> {
-    let word = |at: usize| bytes.get(at..at + 4).map(|word| i32::from_be_bytes([word[0], word[1], word[2], word[3]]));
-    let (dimensions, element) = (word(0)?, u32::try_from(word(8)?).ok()?);
-    let mut out = Vec::new();
-    if dimensions == 0 {
-        msgpack::encode_array(&mut out, 0);
-        return Some(Ok(Value::Document(out.into())));
-    }
-    let count = usize::try_from(word(12)?).ok().filter(|count| *count <= ELEMENTS_MAX)?;
-    if dimensions != 1 || element_of(element).is_some() {
-        return Some(Err(Error::new(Condition::Unsupported, "arrays of several dimensions are not supported")));
-    }
-    msgpack::encode_array(&mut out, count as u32);
-    let mut at = 20;
-    for _ in 0..count {
-        let length = word(at)?;
-        at += 4;
-        if length < 0 {
-            msgpack::encode_nil(&mut out);
-            continue;
-        }
-        let item = bytes.get(at..at.checked_add(length as usize)?)?;
-        at += length as usize;
-        match read_binary(item, element) {
-            Ok(value) => value.encode(&mut out),
-            Err(error) => return Some(Err(error)),
-        }
-    }
-    (at == bytes.len()).then_some(Ok(Value::Document(out.into())))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test")]
 
+    use super::super::parameters::read_value;
     use super::*;
     use proptest::prelude::*;
+    use std::rc::Rc;
 
     fn plain(value: &Value, base: Base) -> String {
         let mut out = Vec::new();

@@ -98,12 +98,23 @@ impl<'a> Reader<'a> {
 
 /// Errors: `InvalidEncoding`.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let at = error.valid_up_to();
-        let wrong: Vec<String> = bytes[at..].iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
+    let wrong = |at: usize| {
+        // As many as its first byte says that the character has.
+        let length = match bytes[at] {
+            0xc0..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf7 => 4,
+            _ => 1,
+        };
+        let wrong: Vec<String> = bytes[at..].iter().take(length).map(|byte| format!("0x{byte:02x}")).collect();
         let what = format!("invalid byte sequence for encoding \"UTF8\": {}", wrong.join(" "));
         Error::new(Condition::InvalidEncoding, what)
-    })
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| wrong(error.valid_up_to()))?;
+    match bytes.contains(&0) {
+        true => Err(wrong(text.find('\0').unwrap_or(0))),
+        false => Ok(text),
+    }
 }
 
 /// Appends a message.

@@ -21,6 +21,7 @@ mod cursors;
 mod extended;
 mod formats;
 mod message;
+mod parameters;
 mod probe;
 mod rows;
 mod serve;

@@ -1,7 +1,7 @@
 //! Messages without a connection: for those who feed the parser with bytes of their own.
 
-use super::formats::read_value;
 use super::message::{Found, MESSAGE_MAX, Reader, split};
+use super::parameters::read_value;
 
 /// Cuts bytes into messages, reads them as values of a type, and returns how many bytes were messages.
 ///

@@ -4,9 +4,8 @@ use super::TableUse;
 use super::joins::all_of;
 use crate::expr::{Asked, Comparison, Expr, Slot};
 use crate::plan::{JoinKind, Plan, Scan, SortKey};
-use crate::table::Index;
+use crate::table::{Index, Table};
 use crate::types::Base;
-use crate::value::Value;
 use hashbrown::HashSet;
 use std::rc::Rc;
 use tuple::IndexId;
@@ -75,6 +74,7 @@ pub(super) fn best_scan(
         among: None,
         lower: None,
         upper: None,
+        has_nan_apart: false,
         is_reverse: false,
         fields: used.fields(),
         row: used.row.get(),
@@ -91,6 +91,8 @@ pub(super) fn best_scan(
         taken.extend(found.equal.iter().map(|(_, number)| *number));
         taken.extend(found.among.iter().map(|(_, number)| *number));
         taken.extend(found.lower.iter().chain(&found.upper).map(|(.., number)| *number));
+        let is_bounded = found.lower.is_some() || found.upper.is_some();
+        scan.has_nan_apart = is_bounded && may_be_nan(table, index, found.equal.len());
         scan.equal = found.equal.into_iter().map(|(expr, _)| expr).collect();
         scan.among = found.among.map(|(list, _)| list);
         scan.lower = found.lower.map(|(expr, is_within, _)| (expr, is_within));
@@ -178,19 +180,16 @@ fn match_index(
         }
         match among {
             Some(among) => found.among = Some(among),
-            None => {
-                // What is no number comes before all others in an index, and is less than none of them.
-                if let (None, Some((.., number))) = (&lower, &upper)
-                    && used.table.columns[*field].ty.base == Base::Double
-                {
-                    lower = Some((Expr::Const(Value::Double(f64::NEG_INFINITY)), true, *number));
-                }
-                (found.lower, found.upper) = (lower, upper);
-            }
+            None => (found.lower, found.upper) = (lower, upper),
         }
         break;
     }
     found
+}
+
+/// True for a part of an index that may be NaN.
+fn may_be_nan(table: &Table, index: &Index, part: usize) -> bool {
+    index.parts.get(part).is_some_and(|(field, ..)| table.columns[*field].ty.base == Base::Double)
 }
 
 /// Has the rows of a plan come in an order, if an index of the table that is gone through first can give it. True: they do.
@@ -234,7 +233,9 @@ fn scan_order(scan: &mut Scan, keys: &[SortKey]) -> bool {
                 }
                 let same_collation = collation.as_ref().map(|c| c.id()) == key.collation.as_ref().map(|c| c.id());
                 let nulls_fit = !is_nullable || key.nulls_first != key.is_descending;
-                let is_it = *part == *field as usize && same_collation && nulls_fit;
+                // NaN of the first of them is found apart.
+                let nan_fits = number == scan.equal.len() || !may_be_nan(&table, index, number);
+                let is_it = *part == *field as usize && same_collation && nulls_fit && nan_fits;
                 return is_it && *direction.get_or_insert(key.is_descending) == key.is_descending;
             }
             false
@@ -244,6 +245,7 @@ fn scan_order(scan: &mut Scan, keys: &[SortKey]) -> bool {
                 (scan.index_id, scan.index_name) = (index.id, index.name.clone());
             }
             scan.is_reverse = direction == Some(true);
+            scan.has_nan_apart |= direction.is_some() && may_be_nan(&table, index, scan.equal.len());
             return true;
         }
     }

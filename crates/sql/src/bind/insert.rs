@@ -1,6 +1,7 @@
 //! INSERT: where its rows come from, and what happens if a key is there already.
 
 use super::identity::{self, Given};
+use super::implied::implies;
 use super::write::{Change, Changed, OnConflict, Write, is_default};
 use super::{Binder, Bound, Scope};
 use crate::dialect::Dialect;
@@ -232,7 +233,7 @@ impl Binder<'_> {
         }
     }
 
-    fn conflict_index(&self, table: &Table, target: &ast::ConflictTarget) -> Result<IndexId> {
+    fn conflict_index(&self, table: &Rc<Table>, target: &ast::ConflictTarget) -> Result<IndexId> {
         let found = match target {
             ast::ConflictTarget::OnConstraint(name) => {
                 let name = self.dialect.object_name(name)?;
@@ -244,11 +245,17 @@ impl Binder<'_> {
                     wanted.push(self.column_of(table, &self.dialect.fold(column))?);
                 }
                 wanted.sort_unstable();
-                let mut predicate = predicate.as_ref();
-                while let Some(ast::Expr::Nested(inner)) = predicate {
-                    predicate = Some(inner);
+                if let Some(predicate) = predicate {
+                    let (_, relation) = self.use_table(Rc::clone(table), table.name.clone());
+                    let mut scope = Scope::new(None);
+                    scope.relations.push(relation);
+                    self.condition(&scope, predicate)?;
                 }
-                let predicate = predicate.map(ToString::to_string);
+                let is_meant = |condition: &str| {
+                    let condition = self.parse_expression(condition);
+                    let pair = predicate.as_ref().zip(condition.ok());
+                    pair.is_some_and(|(given, condition)| implies(given, &condition))
+                };
                 table.indexes.iter().find(|index| {
                     let spelled = index.spelled.as_ref();
                     let mut fields: Vec<usize> = match spelled.map(|spelled| spelled.columns()) {
@@ -257,9 +264,9 @@ impl Binder<'_> {
                         Some(None) => return false,
                     };
                     fields.sort_unstable();
-                    // One with WHERE is meant by its own condition only.
+                    // One with WHERE is meant by what its own condition follows from.
                     let condition = spelled.and_then(|spelled| spelled.condition.as_ref());
-                    index.is_unique && fields == wanted && (condition.is_none() || condition == predicate.as_ref())
+                    index.is_unique && fields == wanted && condition.is_none_or(|condition| is_meant(condition))
                 })
             }
         };

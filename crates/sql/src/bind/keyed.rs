@@ -41,7 +41,7 @@ impl Binder<'_> {
 }
 
 /// The words of an expression: names as they are folded, each in quotes; nothing else is.
-fn words_of(text: &str) -> Vec<String> {
+pub(super) fn words_of(text: &str) -> Vec<String> {
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text).tokenize().unwrap_or_default();
     let words = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).map(|token| match token {

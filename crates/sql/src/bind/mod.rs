@@ -14,6 +14,7 @@ mod expressions;
 mod from;
 mod groups;
 mod identity;
+mod implied;
 mod insert;
 mod joins;
 mod json;
@@ -180,12 +181,19 @@ struct Relation {
 
 /// A column of it.
 struct RelationColumn {
+    /// Empty: it has none.
     name: String,
     ty: Type,
     collation: CollationOption,
     place: Place,
     /// Merged into another one by USING: `*` leaves it out, and so do names that stand alone.
     is_hidden: bool,
+}
+
+impl RelationColumn {
+    fn is_named(&self, dialect: Dialect, name: &str) -> bool {
+        !self.name.is_empty() && dialect.is_same(&self.name, name)
+    }
 }
 
 /// Where the value of a column is.
@@ -297,7 +305,7 @@ impl<'a> Binder<'a> {
             .iter()
             .enumerate()
             .map(|(number, column)| RelationColumn {
-                name: column.name.clone(),
+                name: if column.is_key() { String::new() } else { column.name.clone() },
                 ty: column.ty,
                 collation: column.collation.clone(),
                 place: Place::Field(Rc::clone(&used), number),
@@ -343,7 +351,7 @@ impl<'a> Binder<'a> {
                 }
                 for column in &relation.columns {
                     let is_seen = !column.is_hidden || qualifier.is_some() || name == "tableoid";
-                    let is_it = is_seen && self.dialect.is_same(&column.name, name);
+                    let is_it = is_seen && column.is_named(self.dialect, name);
                     if !is_it {
                         continue;
                     }

@@ -252,6 +252,11 @@ impl Binder<'_> {
                     _ => Base::TimestampTz,
                 };
                 let value = arguments.remove(1);
+                if value.ty.base == Base::Unknown && matches!(value.expr, Expr::Const(_)) {
+                    let what = "function date_trunc(unknown, unknown) is not unique";
+                    let hint = "Could not choose a best candidate function. You might need to add explicit type casts.";
+                    return Err(Error::new(Condition::AmbiguousFunction, what).hint(hint));
+                }
                 let value = if value.ty.base == Base::Unknown {
                     self.cast_to(value, Type::of(ty), Strictness::Explicit)?
                 } else {

@@ -74,7 +74,7 @@ impl Binder<'_> {
             let is_grouped = |name: &str| grouped.iter().any(|known| self.dialect.is_same(known, name));
             let of_from = |name: &str| {
                 let mut known = scope.relations.iter().flat_map(|relation| &relation.columns);
-                known.any(|column| self.dialect.is_same(&column.name, name))
+                known.any(|column| column.is_named(self.dialect, name))
             };
             let results = columns.iter().filter(|(name, _)| !(is_grouped(name) && of_from(name)));
             scope.results = results.cloned().collect();

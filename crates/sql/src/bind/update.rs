@@ -97,7 +97,7 @@ impl Binder<'_> {
             };
             let fits = |relation: &&super::Relation| {
                 let is_named = qualifier.as_ref().is_none_or(|name| self.dialect.is_same(&relation.alias, name));
-                is_named && relation.columns.iter().any(|known| self.dialect.is_same(&known.name, &column))
+                is_named && relation.columns.iter().any(|known| known.is_named(self.dialect, &column))
             };
             let mut relations = scope.relations.iter().filter(fits);
             let Some(relation) = relations.next() else {

@@ -90,6 +90,7 @@ impl Binder<'_> {
             (Dialect::Postgres, base) if unit == "julian" && base != Base::Date => {
                 ("julian_part", self.shown_here(value)?)
             }
+            (Dialect::Postgres, Base::Timestamp) if unit.starts_with("timezone") => ("unzoned_part", value),
             (Dialect::Postgres, _) if is_zoned && unit.starts_with("timezone") => ("zone_part", value),
             (Dialect::Postgres, _) if is_zoned && unit == "epoch" => ("extract_part", value),
             (Dialect::Postgres, _) => ("extract_part", self.shown_here(value)?),

@@ -13,7 +13,7 @@ use crate::value::Value;
 use std::fmt::Write as _;
 
 /// `CREATE INDEX` for an index.
-pub(super) fn index_definition(table: &Table, at: usize) -> String {
+pub(crate) fn index_definition(table: &Table, at: usize) -> String {
     let index = &table.indexes[at];
     let key = |number: usize| {
         let order = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number)).map_or("", SpelledKey::order);

@@ -21,10 +21,16 @@ impl Ddl<'_> {
             return Ok(count);
         }
         for operation in &alter.operations {
-            let table = match self.table(&alter.name) {
+            let mut table = match self.table(&alter.name) {
                 Err(error) if error.condition() == Condition::UndefinedTable && alter.if_exists => return Ok(0),
                 found => found?,
             };
+            if let AlterTableOperation::AddColumn { column_def: ast::ColumnDef { name, .. }, .. }
+            | AlterTableOperation::RenameColumn { new_column_name: name, .. }
+            | AlterTableOperation::ChangeColumn { new_name: name, .. } = operation
+            {
+                table = self.make_way(table, name)?;
+            }
             match operation {
                 AlterTableOperation::RenameTable { table_name } => {
                     let (ast::RenameTableNameKind::As(name) | ast::RenameTableNameKind::To(name)) = table_name;
@@ -80,7 +86,16 @@ impl Ddl<'_> {
                     }
                 }
                 AlterTableOperation::AddColumn { column_def, if_not_exists, column_position, .. } => {
-                    self.add_column(&table, column_def, *if_not_exists, column_position.as_ref())?;
+                    let keys = self.computed_keys_of(column_def);
+                    let is_there = table.column(self.dialect, &self.dialect.fold(&column_def.name)).is_some();
+                    let add = || self.add_column(&table, column_def, *if_not_exists, column_position.as_ref());
+                    match keys.is_empty() || is_there {
+                        true => add()?,
+                        false => self.at_once(|| {
+                            add()?;
+                            keys.iter().try_for_each(|key| self.add_key(&*self.table_named(&table.name)?, key))
+                        })?,
+                    }
                 }
                 AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                     let cascades = *drop_behavior == Some(ast::DropBehavior::Cascade);
@@ -155,6 +170,14 @@ impl Ddl<'_> {
         Ok(0)
     }
 
+    /// Several changes, of which all are made or none.
+    pub(crate) fn at_once(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        match self.context.is_in_txn() {
+            true => work(),
+            false => crate::Sql::of(self.database).in_txn(self.database, self.context, work),
+        }
+    }
+
     /// The format of a space with its columns changed.
     pub(crate) fn changed_format(&self, table: &Table, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Result<Vec<u8>> {
         let spaces = self.system(SPACE_ID)?;
@@ -214,7 +237,7 @@ fn column_def(name: &ast::Ident, data_type: &ast::DataType, options: &[ColumnOpt
 }
 
 /// Gives the column of a format another name.
-fn set_name(column: &mut Vec<u8>, name: &str) {
+pub(super) fn set_name(column: &mut Vec<u8>, name: &str) {
     let mut reader = msgpack::Reader::new(column);
     let Ok(count) = reader.read_map() else { return };
     let mut changed = Vec::new();

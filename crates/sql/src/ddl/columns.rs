@@ -277,6 +277,13 @@ impl Ddl<'_> {
     pub(super) fn alter_column(&self, table: &Table, name: &str, operation: &ast::AlterColumnOperation) -> Result<()> {
         use ast::AlterColumnOperation as Op;
         let at = self.column_at(table, name)?;
+        if let Op::SetDataType { .. } = operation
+            && let indexes = self.computed_of(table, at)
+            && !indexes.is_empty()
+        {
+            return self
+                .remaking(table, &indexes, || self.alter_column(&*self.table_named(&table.name)?, name, operation));
+        }
         let mut shape = self.shape_of(table)?;
         if let Op::SetDefault { value: ast::Expr::Identifier(mark) } = operation
             && matches!(mark.value.as_str(), DROPS_EXPRESSION | DROPS_EXPRESSION_IF_ANY)
@@ -457,21 +464,16 @@ impl Ddl<'_> {
                 if if_exists {
                     continue;
                 }
-                let none = || {
-                    let what = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-                    Error::new(Condition::UndefinedColumn, what)
+                let (condition, what) = match self.dialect {
+                    Dialect::Mysql => {
+                        (Condition::UndefinedObject, format!("Can't DROP COLUMN `{name}`; check that it exists"))
+                    }
+                    _ => {
+                        let what = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+                        (Condition::UndefinedColumn, what)
+                    }
                 };
-                let found = match table.column(self.dialect, &name) {
-                    Some(_) => Err(none()),
-                    None => self.column_at(&table, &name),
-                };
-                return found.map(drop).map_err(|error| match self.dialect {
-                    Dialect::Mysql => Error::new(
-                        Condition::UndefinedObject,
-                        format!("Can't DROP COLUMN `{name}`; check that it exists"),
-                    ),
-                    _ => error,
-                });
+                return Err(Error::new(condition, what));
             };
             if self.dialect == Dialect::Mysql && self.is_in_foreign_key(&table, at) {
                 let what = format!("Cannot drop column '{name}': needed in a foreign key constraint");

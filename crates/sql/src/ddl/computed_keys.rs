@@ -1,13 +1,15 @@
 //! CREATE INDEX over expressions, in PostgreSQL's dialect with WHERE and INCLUDE as well, and what becomes of such indexes.
 
+use super::alter::set_name;
 use super::{Ddl, NewColumn, NewIndex};
 use crate::bind::Binder;
+use crate::catalog::index_definition;
 use crate::condition::{body_of, check_is_fixed};
 use crate::dialect::{Dialect, is_plain_collation};
 use crate::error::{Condition, Error, Result};
 use crate::generated::Generated;
 use crate::spelled::{Spelled, SpelledKey};
-use crate::table::{Index, Table};
+use crate::table::{Column, Index, Table};
 use crate::types::{Base, Type};
 use sqlparser::ast;
 use std::rc::Rc;
@@ -69,6 +71,7 @@ impl Ddl<'_> {
         let hides_all = wanted.is_unique && spelled.condition.is_some() || wanted.has_equal_nulls;
         let mut shape = self.shape_of(table)?;
         let mut fields = Vec::with_capacity(spelled.keys.len());
+        let free = |name: String| self.free_column_name(table, name);
         for (number, key) in (1..).zip(&spelled.keys) {
             let text = match key.is_expression {
                 false if !hides_all => {
@@ -111,14 +114,15 @@ impl Ddl<'_> {
                 return Err(Error::unsupported(format!("an index over '{text}', which is of type {ty},")));
             }
             match wanted.has_equal_nulls {
-                false => add(format!("__{name}_{number}"), ty, text),
+                false => add(free(format!("__{name}_{number}")), ty, text),
                 // Some value in place of null, and beside it whether that is so.
                 true => {
                     let Some(instead) = instead_of_null(ty) else {
                         return Err(Error::unsupported(format!("NULLS NOT DISTINCT of type {ty}")));
                     };
-                    add(format!("__{name}_{number}_null"), Type::of(Base::Bool), format!("({text}) IS NULL"));
-                    add(format!("__{name}_{number}"), ty, format!("coalesce({text}, {instead})"));
+                    let name = free(format!("__{name}_{number}"));
+                    add(free(format!("{name}_null")), Type::of(Base::Bool), format!("({text}) IS NULL"));
+                    add(name, ty, format!("coalesce({text}, {instead})"));
                 }
             }
         }
@@ -132,6 +136,28 @@ impl Ddl<'_> {
             false => self.put_index(u64::from(table.space.id.0), next, name, &index, &shape.columns)?,
         }
         self.set_spelled(table.space.id, name, Some(&spelled))
+    }
+
+    /// The first name that begins so and that no column of the table has.
+    fn free_column_name(&self, table: &Table, name: String) -> String {
+        let is_free = |name: &String| !table.columns.iter().any(|known| self.dialect.is_same(&known.name, name));
+        let numbered = (1..).map(|number| format!("{name}_{number}"));
+        std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// The key of an index that has the name which a column is to get, if there is one, gets another. Returns the table.
+    pub(super) fn make_way(&self, table: Rc<Table>, name: &ast::Ident) -> Result<Rc<Table>> {
+        let name = self.dialect.fold(name);
+        let is_it = |column: &Column| column.is_key() && self.dialect.is_same(&column.name, &name);
+        let Some(at) = table.columns.iter().position(is_it) else { return Ok(table) };
+        let other = self.free_column_name(&table, name);
+        let format = self.changed_format(&table, |format| {
+            if let Some(column) = format.get_mut(at) {
+                set_name(column, &other);
+            }
+        })?;
+        self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?;
+        self.table_named(&table.name)
     }
 
     /// An expression without parentheses around it, and without the collation that text has here anyway.
@@ -228,6 +254,14 @@ impl Ddl<'_> {
 
     /// The indexes that speak of a column in other ways than as a key of theirs go: PostgreSQL drops them with the column.
     pub(super) fn drop_computed_of(&self, table: &Table, at: usize) -> Result<()> {
+        for name in self.computed_of(table, at) {
+            self.remove_named(table, &name)?;
+        }
+        Ok(())
+    }
+
+    /// Names of the indexes that speak of a column in other ways than as a key of theirs.
+    pub(super) fn computed_of(&self, table: &Table, at: usize) -> Vec<String> {
         let name = &table.columns[at].name;
         let hidden = self.generated_of(table, at);
         let speaks = |index: &&Index| {
@@ -239,14 +273,38 @@ impl Ddl<'_> {
                     crate::constraint::with_column_renamed(self.dialect, condition, name, name).is_some()
                 })
         };
-        let gone: Vec<String> = table.indexes.iter().filter(speaks).map(|index| index.name.clone()).collect();
-        for name in gone {
-            let table = self.table_named(&table.name)?;
-            if let Some(index) = table.indexes.iter().find(|index| index.name == name) {
-                self.remove_index(&table, index)?;
-            }
+        table.indexes.iter().filter(speaks).map(|index| index.name.clone()).collect()
+    }
+
+    fn remove_named(&self, table: &Table, name: &str) -> Result<()> {
+        let table = self.table_named(&table.name)?;
+        match table.indexes.iter().find(|index| index.name == name) {
+            Some(index) => self.remove_index(&table, index),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Changes a table while these indexes are not there: they are made anew, as they were declared. Errors: those of the change; what they are over means
+    /// nothing any more.
+    pub(super) fn remaking(&self, table: &Table, names: &[String], change: impl FnOnce() -> Result<()>) -> Result<()> {
+        let known = |(_, index): &(usize, &Index)| names.contains(&index.name);
+        let said = |(at, index): (usize, &Index)| {
+            let text = index_definition(table, at);
+            (index.name.clone(), index.is_constraint, text)
+        };
+        let all: Vec<_> = table.indexes.iter().enumerate().filter(known).map(said).collect();
+        self.at_once(|| {
+            names.iter().try_for_each(|name| self.remove_named(table, name))?;
+            change()?;
+            for (name, is_constraint, text) in &all {
+                for statement in self.dialect.parse(text)? {
+                    let ast::Statement::CreateIndex(create) = statement else { continue };
+                    self.create_computed(&Wanted::of(&create), &*self.table_named(&table.name)?, name)?;
+                    self.set_constraint(table.space.id, name, *is_constraint)?;
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -256,6 +314,9 @@ fn instead_of_null(ty: Type) -> Option<&'static str> {
         _ if ty.is_number() => Some("0"),
         Base::Text => Some("''"),
         Base::Bool => Some("false"),
+        Base::Bytes => Some("'\\x'"),
+        Base::Time | Base::TimeTz => Some("'00:00'"),
+        Base::Json if !ty.is_plain_json() => Some("'null'"),
         Base::Date | Base::Timestamp | Base::TimestampTz => Some("'2000-01-01'"),
         Base::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
         _ => None,

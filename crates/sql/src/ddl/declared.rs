@@ -173,14 +173,9 @@ impl Ddl<'_> {
                 ColumnOption::NotNull => new.is_nullable = false,
                 ColumnOption::Default(expr) => new.default = Some(expr.to_string()),
                 ColumnOption::PrimaryKey(_) => keys.is_primary = true,
-                ColumnOption::Unique(key) => {
-                    if key.nulls_distinct == ast::NullsDistinctOption::NotDistinct {
-                        let what =
-                            "UNIQUE NULLS NOT DISTINCT of a column, beside a constraint of the table that says so,";
-                        return Err(Error::unsupported(what));
-                    }
-                    keys.is_unique = true;
-                }
+                // Made when the table is there.
+                ColumnOption::Unique(key) if self.has_equal_nulls(key) => {}
+                ColumnOption::Unique(_) => keys.is_unique = true,
                 ColumnOption::Comment(comment) => {
                     crate::comments::check(comment)?;
                     new.comment = Some(comment.clone()).filter(|comment| !comment.is_empty());

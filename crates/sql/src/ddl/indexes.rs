@@ -75,7 +75,7 @@ impl Ddl<'_> {
                 }
                 other => return Err(Error::unsupported(format!("an index over '{other}'"))),
             };
-            let found = columns.iter().position(|column| self.dialect.is_same(&column.name, &name));
+            let found = columns.iter().position(|column| column.is_named(self.dialect, &name));
             fields.push(found.ok_or_else(|| {
                 let what = match self.dialect {
                     Dialect::Tarantool => format!("Can’t resolve field '{name}'"),
@@ -189,9 +189,7 @@ impl Ddl<'_> {
     pub(super) fn computed_key<'s>(&self, constraint: &'s TableConstraint) -> Option<ComputedKey<'s>> {
         let (name, columns, is_unique, has_equal_nulls) = match constraint {
             TableConstraint::Unique(key) => {
-                let has_equal_nulls = key.nulls_distinct == ast::NullsDistinctOption::NotDistinct;
-                let name = key.index_name.as_ref().or(key.name.as_ref());
-                (name, &key.columns, true, has_equal_nulls && self.dialect == Dialect::Postgres)
+                (key.index_name.as_ref().or(key.name.as_ref()), &key.columns, true, self.has_equal_nulls(key))
             }
             TableConstraint::Index(key) => (key.name.as_ref(), &key.columns, false, false),
             _ => return None,
@@ -200,6 +198,25 @@ impl Ddl<'_> {
         let is_computed = has_equal_nulls || self.dialect == Dialect::Mysql && columns.iter().any(is_expression);
         let wanted = Wanted { keys: columns, predicate: None, include: &[], is_unique, has_equal_nulls };
         is_computed.then_some(ComputedKey { name, wanted })
+    }
+
+    /// UNIQUE NULLS NOT DISTINCT.
+    pub(super) fn has_equal_nulls(&self, key: &ast::UniqueConstraint) -> bool {
+        key.nulls_distinct == ast::NullsDistinctOption::NotDistinct && self.dialect == Dialect::Postgres
+    }
+
+    /// The constraints behind a column that are indexes over more than columns, as constraints of the table.
+    pub(super) fn computed_keys_of(&self, column: &ast::ColumnDef) -> Vec<TableConstraint> {
+        let constraint = |option: &ast::ColumnOptionDef| match &option.option {
+            ast::ColumnOption::Unique(key) if self.has_equal_nulls(key) => {
+                let mut key = key.clone();
+                key.name = option.name.clone().or(key.name);
+                key.columns = vec![column.name.clone().into()];
+                Some(TableConstraint::Unique(key))
+            }
+            _ => None,
+        };
+        column.options.iter().filter_map(constraint).collect()
     }
 
     fn add_computed_key(&self, table: &Table, key: &ComputedKey<'_>) -> Result<()> {

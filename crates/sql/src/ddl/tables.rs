@@ -162,7 +162,9 @@ impl Ddl<'_> {
         if !declared.is_empty() {
             self.put_constraints(&*self.table_named(&name)?, &declared)?;
         }
-        for constraint in create.constraints.iter().filter(|constraint| self.computed_key(constraint).is_some()) {
+        let of_columns: Vec<_> = create.columns.iter().flat_map(|column| self.computed_keys_of(column)).collect();
+        let computed = of_columns.iter().chain(&create.constraints);
+        for constraint in computed.filter(|constraint| self.computed_key(constraint).is_some()) {
             self.add_key(&*self.table_named(&name)?, constraint)?;
         }
         if let Some(comment) = crate::comments::given(create) {

@@ -40,6 +40,16 @@ impl Json {
         }
     }
 
+    /// True if the character zero is within its texts.
+    pub(crate) fn has_zero(&self) -> bool {
+        match self {
+            Json::Text(text) => text.contains('\0'),
+            Json::Array(items) => items.iter().any(Json::has_zero),
+            Json::Object(members) => members.iter().any(|(name, value)| name.contains('\0') || value.has_zero()),
+            _ => false,
+        }
+    }
+
     /// The normal form of a text that is JSON; the text itself, if it is none.
     pub(crate) fn normal(text: &str) -> String {
         Json::parse(text).map_or_else(|| text.to_string(), |value| value.to_string())

@@ -195,21 +195,20 @@ impl Assigned {
             return Ok(Value::Null);
         }
         let value = self.value.eval(run)?;
-        if self.refuses_null && value.is_null() && is_strict(run.session.as_deref()) {
+        let session = run.session.as_deref().or(run.writer.as_deref());
+        if self.refuses_null && value.is_null() && is_strict(session) {
             return Err(Error::new(Condition::NotNull, format!("Column '{}' cannot be null", self.column)));
         }
         match self.taken(&value) {
             Ok(value) => Ok(value),
-            Err(_) if self.to.is_moment() && is_nothing(&value) && takes_no_day(run.session.as_deref()) => {
-                Ok(implicit(self.to))
-            }
+            Err(_) if self.to.is_moment() && is_nothing(&value) && takes_no_day(session) => Ok(implicit(self.to)),
             Err(error) => {
                 let error = self.named(error, &value);
-                let is_lenient = self.is_lenient || !is_strict(run.session.as_deref());
+                let is_lenient = self.is_lenient || !is_strict(session);
                 if !is_lenient || error.condition() == Condition::LimitExceeded {
                     return Err(error);
                 }
-                warn(run.session.as_deref(), error.condition(), error.to_string());
+                warn(session, error.condition(), error.to_string());
                 Ok(self.nearest(value))
             }
         }

@@ -166,6 +166,9 @@ fn today(run: &Run<'_>) -> Datetime {
     day_of(i128::from(crate::time_functions::now(run)))
 }
 
+/// The last one of the year 9999.
+const LAST_SECOND: i64 = 253_402_300_799;
+
 /// A moment so much later, as MySQL gives it: text where text was given.
 fn moved(value: &Value, amount: &Value, unit: &Value, sign: i64) -> Result<Value> {
     let unit = text(unit);
@@ -177,7 +180,9 @@ fn moved(value: &Value, amount: &Value, unit: &Value, sign: i64) -> Result<Value
         },
     };
     let Some(from) = moment(value) else { return Ok(Value::Null) };
-    let Some(found) = crate::moments::moved(&from, &interval, sign) else { return Ok(Value::Null) };
+    let is_one = |found: &Datetime| found.seconds <= LAST_SECOND;
+    let moved = crate::moments::moved(&from, &interval, sign).filter(is_one);
+    let Some(found) = moved else { return Ok(Value::Null) };
     let is_day = |value: &Value| matches!(value, Value::Text(text) if !text.contains(':'));
     let has_clock = interval.fields[4..].iter().any(|field| *field != 0);
     Ok(match value {
