@@ -4,7 +4,7 @@ use super::describe::{columns_of_index, expressions_of, index_definition, key_co
 use super::types::{PG_TYPES, modifier, storage_of, type_number};
 use super::{
     ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
-    constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
+    constraint_number, default_of, type_of_column, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
 };
 use crate::ddl::Identity;
 use crate::shown_constraints::{self, Shown};
@@ -126,8 +126,12 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     let mut add = |relation: i64, table: &Table, at: usize, number: i64| {
         let column = &table.columns[at];
-        let number_of_type = type_number(column.ty);
-        let size = PG_TYPES.iter().find(|known| known.0 == number_of_type).map_or(-1, |known| known.2);
+        let number_of_type = type_of_column(column);
+        let number_below = type_number(column.ty);
+        let size = match column.ty.base {
+            Base::Enum => 4,
+            _ => PG_TYPES.iter().find(|known| known.0 == number_below).map_or(-1, |known| known.2),
+        };
         rows.push(vec![
             int(relation),
             text(&column.name),
@@ -137,7 +141,7 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             int(number),
             int(0),
             int(-1),
-            int(modifier(column.ty)),
+            int(if column.domain.is_some() { -1 } else { modifier(column.ty) }),
             Value::Bool(size > 0 && size <= 8),
             text(storage_of(size)),
             text(""),
@@ -286,6 +290,7 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Null,
         ]);
     }
+    rows.extend(super::user_types::constraint_rows(view));
     rows
 }
 
