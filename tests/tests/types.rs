@@ -27,7 +27,10 @@ fn types_and_their_values_are_there_after_a_restart() {
     );
     // A change that is taken back, and one of a transaction that is cut off.
     assert_eq!(db.ask("begin; alter type mood add value 'x'; rollback"), "BEGIN; ALTER TYPE; ROLLBACK");
-    assert_eq!(db.ask("begin; alter type mood rename to feeling; drop domain posint cascade"), "BEGIN; ALTER TYPE; DROP DOMAIN");
+    assert_eq!(
+        db.ask("begin; alter type mood rename to feeling; drop domain posint cascade"),
+        "BEGIN; ALTER TYPE; DROP DOMAIN"
+    );
     rig.restart(&["--listen", "postgres://127.0.0.1:0"]);
     let mut db = Postgres::to(&mut rig, "me");
     assert_eq!(db.ask("select enum_range(null::mood)"), "{sad,okay,fine,happy}; SELECT 1");
@@ -112,7 +115,10 @@ fn parameters_and_columns_have_the_number_of_their_type() {
     };
     let (mood, moods) = (number(&mut db, "mood"), number(&mut db, "_mood"));
     assert_eq!(db.ask("select 'mood'::regtype::oid, 'mood[]'::regtype::oid"), format!("{mood},{moods}; SELECT 1"));
-    db.send(b'P', &text(&["", "insert into t values (1, $1, $2) returning m, l"]).into_iter().chain([0, 0]).collect::<Vec<_>>());
+    db.send(
+        b'P',
+        &text(&["", "insert into t values (1, $1, $2) returning m, l"]).into_iter().chain([0, 0]).collect::<Vec<_>>(),
+    );
     db.send(b'D', b"S\0");
     let mut bind = b"\0\0".to_vec();
     // Texts, and the answer in binary form, which is the text as well.
@@ -143,7 +149,10 @@ fn parameters_and_columns_have_the_number_of_their_type() {
     assert_eq!(rig.eval("assert(box.space.t:get(1).m == 2)").code(), 0);
     assert_eq!(rig.eval("assert(box.execute([[SELECT \"m\" FROM \"t\"]]).rows[1][1] == 'ok')").code(), 0);
     assert_eq!(rig.eval("assert(#box.execute([[SELECT \"id\" FROM \"t\" WHERE \"m\" = 'ok']]).rows == 1)").code(), 0);
-    assert_eq!(rig.eval("assert(#box.execute([[SELECT \"id\" FROM \"t\" WHERE \"m\" = ?]], {'ok'}).rows == 1)").code(), 0);
+    assert_eq!(
+        rig.eval("assert(#box.execute([[SELECT \"id\" FROM \"t\" WHERE \"m\" = ?]], {'ok'}).rows == 1)").code(),
+        0
+    );
     assert_eq!(rig.eval("assert(box.execute([[INSERT INTO \"t\" (\"id\", \"m\") VALUES (2, 'sad')]]))").code(), 0);
     assert_eq!(db.ask("select m from t order by m"), "sad; ok; SELECT 2");
     // A number that stands for nothing is shown as it is.

@@ -117,7 +117,8 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Statements that have nothing to do, and are written as VACUUM of a table that is called so.
-const IDLE_STATEMENTS: [&str; 8] = ["SET", "ALTER SEQUENCE", "ALTER TYPE", "COMMENT", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
+const IDLE_STATEMENTS: [&str; 8] =
+    ["SET", "ALTER SEQUENCE", "ALTER TYPE", "COMMENT", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
 
 /// Which of them a name behind VACUUM stands for.
 fn idle_statement(token: &Token) -> Option<&'static str> {

@@ -79,6 +79,8 @@ impl Table {
                 .flatten()
                 .filter(|space| space.is_system())
         });
+        // What is no table but a type has no rows.
+        let space = space.filter(|space| crate::user_types::by_id(database, space.id.0).is_none());
         let Some(space) = space else {
             let message = match dialect {
                 Dialect::Tarantool => format!("Space '{name}' does not exist"),

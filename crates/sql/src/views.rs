@@ -473,8 +473,7 @@ pub(crate) fn is_temporary(database: &Database, dialect: Dialect, create: &ast::
         let binder = Binder::new(database, dialect);
         binder.bind_statement(&create.query).is_ok() && binder.uses_temporary()
     };
-    dialect == Dialect::Postgres
-        && (create.temporary || crate::Sql::of(database).has_own_tables() && reads_some())
+    dialect == Dialect::Postgres && (create.temporary || crate::Sql::of(database).has_own_tables() && reads_some())
 }
 
 /// The type of a column in words, where the type of the field does not say it.

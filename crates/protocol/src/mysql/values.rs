@@ -74,7 +74,9 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
         Base::Bytes => (kinds::BLOB, BINARY, u32::MAX, 0),
         Base::Unknown => (kinds::NULL, BINARY, 0, 0),
         Base::Text if ty.length > 0 => (kinds::VAR_STRING, 0, ty.length.saturating_mul(4), 0),
-        Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any | Base::Enum => (kinds::VAR_STRING, 0, 262_140, 31),
+        Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any | Base::Enum => {
+            (kinds::VAR_STRING, 0, 262_140, 31)
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use super::describe::{columns_of_index, expressions_of, index_definition, key_co
 use super::types::{PG_TYPES, modifier, storage_of, type_number};
 use super::{
     ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
-    constraint_number, default_of, type_of_column, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
+    constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
+    type_of_column,
 };
 use crate::ddl::Identity;
 use crate::shown_constraints::{self, Shown};
@@ -59,6 +60,9 @@ pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let number = table_number(table.space.id.0);
         let kind = if view.is_view(&table) { "v" } else { "r" };
         let mut class = row(number, &table.name, kind, owner, count, table.row_count() as f64, has_index);
+        if table.space.def().is_session {
+            class[15] = text("t");
+        }
         if table.space.has_constraints() {
             let shown = shown_constraints::of(view.database, &table);
             class[18] = int(shown.iter().filter(|one| matches!(one, Shown::Check { .. })).count() as i64);

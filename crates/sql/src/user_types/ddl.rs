@@ -1,6 +1,9 @@
 //! CREATE, ALTER and DROP of types.
 
-use super::{Domain, Kind, LABEL_MAX, Label, UserType, VALUES_MAX, by_name, encode_domain, encode_labels, shown_name};
+use super::{
+    Domain, KEY, Kind, LABEL_MAX, Label, UserType, VALUES_MAX, by_name, encode_domain, encode_kind, encode_labels,
+    shown_name,
+};
 use crate::bind::Binder;
 use crate::comments::put_below;
 use crate::ddl::{Ddl, encoded_key};
@@ -88,7 +91,7 @@ fn quoted(text: &str) -> String {
 
 /// Errors: the text can be none of a value.
 fn check_label(text: &str) -> Result<()> {
-    match text.len() > LABEL_MAX || text.is_empty() {
+    match text.len() > LABEL_MAX {
         true => {
             let what = format!("invalid enum label \"{text}\"");
             let detail = format!("Labels must be {LABEL_MAX} bytes or less.");
@@ -196,8 +199,8 @@ fn put_new(ddl: &Ddl<'_>, name: &ast::ObjectName, kind: &str, definition: Vec<u8
     let id = ddl.as_admin(|| ddl.new_space_id())?;
     let mut below = Vec::new();
     msgpack::encode_map(&mut below, 1);
-    msgpack::encode_str(&mut below, kind.as_bytes());
-    below.extend_from_slice(&definition);
+    msgpack::encode_str(&mut below, KEY.as_bytes());
+    below.extend_from_slice(&encode_kind(kind, definition));
     let mut row = Vec::new();
     msgpack::encode_array(&mut row, 7);
     msgpack::encode_uint(&mut row, id);
@@ -253,12 +256,8 @@ pub(crate) fn alter(ddl: &Ddl<'_>, alter: &ast::AlterType) -> Result<u64> {
             check_count(labels.len() + 1)?;
             let at = match &add.position {
                 None => labels.len(),
-                Some(Position::Before(other)) => {
-                    place(&labels, &other.value).ok_or_else(|| no_label(&other.value))?
-                }
-                Some(Position::After(other)) => {
-                    place(&labels, &other.value).ok_or_else(|| no_label(&other.value))? + 1
-                }
+                Some(Position::Before(other)) => place(&labels, &other.value).ok_or_else(|| no_label(&other.value))?,
+                Some(Position::After(other)) => place(&labels, &other.value).ok_or_else(|| no_label(&other.value))? + 1,
             };
             let number = number_at(&labels, at)?;
             labels.insert(at, Label { number, text: add.value.value.as_str().into() });
@@ -275,7 +274,7 @@ pub(crate) fn alter(ddl: &Ddl<'_>, alter: &ast::AlterType) -> Result<u64> {
         }
         AlterTypeOperation::Rename(_) => return Ok(0),
     }
-    put_below(ddl, user.space, "enum", Some(encode_labels(&labels)))?;
+    put_below(ddl, user.space, KEY, Some(encode_kind("enum", encode_labels(&labels))))?;
     Ok(1)
 }
 
@@ -367,7 +366,9 @@ pub(crate) fn drop_domain(ddl: &Ddl<'_>, drop: &ast::DropDomain) -> Result<u64> 
 
 fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     let name = shown_name(&user.name);
-    let columns = columns_of(ddl, user);
+    let mut columns = columns_of(ddl, user);
+    // Those that name rows of others go before those others.
+    columns.sort_by_key(|(table, _)| table.space.def().foreign_keys.is_empty());
     let is_view = |space: &Space| crate::views::of(ddl.database, space).is_some();
     let declared = user.declared();
     let of_domains = super::all(ddl.database).into_iter().filter(|other| {
@@ -381,8 +382,7 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
         let column = shown_name(&table.columns[*at].name);
         dependents.push(format!("column {column} of table {} depends on type {name}", shown_name(&table.name)));
     }
-    dependents
-        .extend(domains.iter().map(|domain| format!("type {} depends on type {name}", shown_name(&domain.name))));
+    dependents.extend(domains.iter().map(|domain| format!("type {} depends on type {name}", shown_name(&domain.name))));
     dependents.extend(views.iter().map(|view| format!("view {} depends on type {name}", shown_name(&view.name()))));
     if !cascade && !dependents.is_empty() {
         let what = format!("cannot drop type {name} because other objects depend on it");
@@ -429,7 +429,6 @@ impl Ddl<'_> {
     }
 }
 
-/// What [`Kind`] a definition is of, as an error says it.
 impl Kind {
     /// `e` or `d`, as `pg_type` has it.
     pub(crate) fn letter(&self) -> &'static str {

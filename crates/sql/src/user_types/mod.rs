@@ -1,7 +1,7 @@
 //! Types that users make: `CREATE TYPE ... AS ENUM` and `CREATE DOMAIN` of PostgreSQL's dialect.
 //!
 //! Where a definition is: a type is a space without fields and indexes, which therefore has no rows; its definition stands among the options of the space
-//! below `checks`, where Tarantool passes it over (`enum` or `domain`). So a type has an owner, a number that no other type gets again, and a name that no
+//! below `checks`, where Tarantool passes it over: `sql = {enum = ...}` or `sql = {domain = ...}`. So a type has an owner, a number that no other type gets again, and a name that no
 //! table has beside it, as in PostgreSQL; it is logged, taken back and found after a restart as tables are.
 //!
 //! How a value of an enum is kept: as the number of its place, in a field of type `number`. The values that CREATE TYPE lists are 1, 2, 3 and so on; one that
@@ -128,6 +128,9 @@ impl UserType {
     }
 }
 
+/// The key of a definition below `checks`.
+const KEY: &str = "sql";
+
 /// What stands before a type's number in a column's format; behind it `[]` for arrays.
 const DECLARED: &str = "type ";
 
@@ -168,11 +171,8 @@ pub(crate) fn by_name(database: &Database, name: &str) -> Option<Rc<UserType>> {
 /// All of them, by their names.
 pub(crate) fn all(database: &Database) -> Vec<Rc<UserType>> {
     let spaces = database.catalog.spaces();
-    let mut found: Vec<Rc<UserType>> = spaces
-        .iter()
-        .filter(|space| may_be_type(space))
-        .filter_map(|space| by_id(database, space.id.0))
-        .collect();
+    let mut found: Vec<Rc<UserType>> =
+        spaces.iter().filter(|space| may_be_type(space)).filter_map(|space| by_id(database, space.id.0)).collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
@@ -186,7 +186,8 @@ fn of_space(database: &Database, space: &Space) -> Option<UserType> {
     if !may_be_type(space) {
         return None;
     }
-    let kind = crate::comments::below(database, space.id).into_iter().find_map(|(key, value)| match key.as_str() {
+    let said = crate::comments::below(database, space.id).into_iter().find(|(key, _)| key == KEY)?.1;
+    let kind = crate::constraint::raw_entries(&said).into_iter().find_map(|(key, value)| match key.as_str() {
         "enum" => decode_labels(&value).map(Kind::Enum),
         "domain" => decode_domain(&value).map(Kind::Domain),
         _ => None,
@@ -206,6 +207,11 @@ fn decode_labels(bytes: &[u8]) -> Option<Vec<Label>> {
     }
     labels.sort_by(|a, b| a.number.order(&b.number));
     Some(labels)
+}
+
+/// What stands below `checks` for a definition.
+fn encode_kind(kind: &str, definition: Vec<u8>) -> Vec<u8> {
+    crate::constraint::encode_entries(&[(kind.to_string(), definition)])
 }
 
 fn encode_labels(labels: &[Label]) -> Vec<u8> {
