@@ -2,7 +2,7 @@
 
 use super::postgres::{database_name, shown_sequences};
 use super::types::{PG_TYPES, format_type, type_number};
-use super::user_types::catalog_name;
+use super::user_types::{catalog_name, type_of_column};
 use super::{View, columns_of, default_of, int, text};
 use crate::shown_constraints::{Shown, words_of};
 use crate::table::Table;
@@ -49,7 +49,10 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
     for table in view.tables() {
         for (number, at) in columns_of(&table) {
             let column = &table.columns[at];
-            let of_type = type_number(column.ty);
+            let of_type = match column.domain {
+                Some(_) => type_number(column.ty),
+                None => type_of_column(column),
+            };
             let shown = match column.ty.base {
                 Base::Array => "ARRAY".to_string(),
                 Base::Enum => "USER-DEFINED".to_string(),

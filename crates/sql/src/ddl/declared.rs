@@ -359,7 +359,8 @@ impl Ddl<'_> {
         let declared = match self.dialect {
             Dialect::Tarantool => None,
             Dialect::Mysql => Some(&column.declared).filter(|_| !column.is_hidden),
-            Dialect::Postgres => Some(&column.declared).filter(|_| column.ty != Type::of(Base::Text)),
+            Dialect::Postgres => Some(&column.declared)
+                .filter(|text| column.ty != Type::of(Base::Text) || crate::user_types::is_declared(text)),
         };
         let count = 4
             + u32::from(column.default.is_some())
