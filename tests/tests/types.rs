@@ -42,6 +42,19 @@ fn types_and_their_values_are_there_after_a_restart() {
     assert!(db.ask("insert into t values (5, 'ok')").starts_with("22P02"));
     assert!(db.ask("insert into t values (5, 'okay', 0)").starts_with("23514"));
     assert_eq!(db.ask("insert into t (id) values (5) returning m"), "okay; INSERT 0 1");
+    // Rows that a client loads.
+    db.send(b'Q', &text(&["copy t (id, m, l) from stdin"]));
+    assert!(loop {
+        match db.message().unwrap().0 {
+            b'G' => break true,
+            b'E' => break false,
+            _ => {}
+        }
+    });
+    db.send(b'd', b"6\thappy\t{sad,okay}\n");
+    db.send(b'c', b"");
+    assert!(db.until_ready().iter().all(|message| message.0 != b'E'));
+    assert_eq!(db.ask("delete from t where id = 6 returning m, l"), "happy,{sad,okay}; DELETE 1");
     // No number is given twice: clients keep what they have learnt of one.
     let number = "select oid from pg_type where typname = 'mood'";
     let before = db.ask(number);
