@@ -32,6 +32,8 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
             return cast(dialect, Value::text(String::from_utf8_lossy(&bytes)), to, strictness);
         }
         (Base::Unknown | Base::Any, value) => return Ok(value),
+        // Which number a text stands for, is looked up where the type is known by more than its number.
+        (Base::Enum, value) => return Ok(value),
         (Base::Scalar, value @ Value::Document(_)) => return Err(mismatch(dialect, &value, to)),
         (Base::Scalar, value) => return Ok(value),
         (Base::Bool, value) => to_bool(dialect, value)?,

@@ -9,6 +9,7 @@ mod describe;
 mod postgres;
 mod standard;
 mod types;
+mod user_types;
 
 pub(crate) use describe::{
     describe_constraint, describe_index, describe_view, description, index_definition, name_of, number_of,
@@ -17,6 +18,7 @@ pub(crate) use describe::{
 pub(crate) use postgres::EVERYTHING;
 pub(crate) use standard::{check_clauses, key_usage, references};
 pub(crate) use types::{PG_TYPES, format_type};
+pub(crate) use user_types::{name_of_number, number_of_name, type_of_column};
 
 use postgres::{
     access_method_rows, attribute_rows, class_rows, constraint_rows, database_rows, default_rows, description_rows,
@@ -232,6 +234,11 @@ fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
         Some(link) => Some(named(&link.sequence.def().name)),
         None => {
             let default = table.columns[at].default.clone()?;
+            if table.columns[at].ty.base == Base::Enum && default.ends_with('\'') {
+                let number = type_of_column(&table.columns[at]);
+                let name = name_of_number(view.database, number, view.prefix()).unwrap_or_default();
+                return Some(format!("{default}::{name}"));
+            }
             Some(sequence_named_by(view.database, &default).map_or(default, |sequence| named(&sequence)))
         }
     }
@@ -263,7 +270,7 @@ pub(crate) fn sequence_named_by(database: &Database, default: &str) -> Option<St
 
 impl<'a> View<'a> {
     /// What stands before names of tables: nothing, if they are found without it.
-    fn prefix(&self) -> &'static str {
+    pub(crate) fn prefix(&self) -> &'static str {
         let session = crate::Sql::of(self.database).session(self.context.session.id);
         let path = session.filter(|session| !session.is_mysql).and_then(|session| session.get("search_path"));
         if path.is_some_and(|path| path.trim().trim_matches('"').is_empty()) { "public." } else { "" }
@@ -329,7 +336,7 @@ impl Virtual {
         match self.schema {
             "pg_catalog" => {
                 column.ends_with("name") && column != "name"
-                    || matches!(column, "tableowner" | "viewowner" | "tablespace")
+                    || matches!(column, "enumlabel" | "tableowner" | "viewowner" | "tablespace")
             }
             "information_schema" => ["_name", "_catalog", "_schema"].iter().any(|ending| column.ends_with(ending)),
             _ => false,
@@ -392,7 +399,9 @@ virtuals! {
         oid: Int8, typname: Text, typnamespace: Int8, typowner: Int8, typlen: Int8, typbyval: Bool, typtype: Text, typcategory: Text,
         typispreferred: Bool, typisdefined: Bool, typdelim: Text, typrelid: Int8, typsubscript: Int8, typelem: Int8, typarray: Int8,
         typinput: Text, typnotnull: Bool, typbasetype: Int8, typtypmod: Int8, typndims: Int8, typcollation: Int8, typdefault: Text, typacl: Array, typstorage: Text,
+        typdefaultbin: Text,
     ] => type_rows;
+    pg_catalog.pg_enum [oid: Int8, enumtypid: Int8, enumsortorder: Double, enumlabel: Text] => user_types::enum_rows;
     pg_catalog.pg_database [
         oid: Int8, datname: Text, datdba: Int8, encoding: Int8, datlocprovider: Text, datistemplate: Bool, datallowconn: Bool,
         datconnlimit: Int8, dattablespace: Int8, datcollate: Text, datctype: Text, daticulocale: Text, datcollversion: Text, datacl: Array, datfrozenxid: Int8,

@@ -261,7 +261,7 @@ pub struct Copy {
 const EXTENSIONS: [&str; 3] = ["plpgsql", "pgcrypto", "uuid-ossp"];
 
 /// The statement about the session that this is. None: it is another one. Errors: a form that is not known.
-pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Control>> {
+pub(crate) fn of(database: &Database, dialect: Dialect, statement: &Statement) -> Result<Option<Control>> {
     Ok(Some(match statement {
         Statement::StartTransaction { modes, .. } => Control::Begin(modes_of(modes)),
         Statement::Commit { chain, .. } => Control::Commit { is_chained: *chain },
@@ -294,7 +294,8 @@ pub(crate) fn of(dialect: Dialect, statement: &Statement) -> Result<Option<Contr
             }
         }
         Statement::Prepare { name, data_types, statement } => {
-            let types = data_types.iter().map(|declared| crate::Type::of_ast(dialect, declared));
+            let named = data_types.iter().map(|declared| crate::user_types::resolve(database, dialect, declared));
+            let types = named.map(|named| Ok(named?.ty));
             Control::Prepare {
                 name: dialect.fold(name),
                 text: statement.to_string(),

@@ -26,6 +26,7 @@ use crate::error::{Condition, Error, Result};
 use crate::generated::Generated;
 use crate::table::Table;
 use crate::types::{Base, Type};
+use crate::user_types;
 use database::{Context, Database, Operation, Space};
 use sqlparser::ast::{self, AlterTableOperation, ObjectType, TableConstraint};
 use std::rc::Rc;
@@ -95,7 +96,19 @@ impl Ddl<'_> {
     /// what is not there.
     pub(crate) fn run(&self, statement: &ast::Statement) -> Result<u64> {
         match statement {
+            ast::Statement::CreateTable(create) if user_types::is_domain(create) => {
+                user_types::create_domain(self, create)
+            }
             ast::Statement::CreateTable(create) => self.create_table(create),
+            ast::Statement::CreateType {
+                name,
+                representation: Some(ast::UserDefinedTypeRepresentation::Enum { labels }),
+            } => user_types::create_enum(self, name, labels),
+            ast::Statement::AlterType(alter) => user_types::alter(self, alter),
+            ast::Statement::DropDomain(drop) => user_types::drop_domain(self, drop),
+            ast::Statement::Drop { object_type: ObjectType::Type, if_exists, names, cascade, .. } => {
+                user_types::drop_types(self, names, *if_exists, *cascade)
+            }
             ast::Statement::CreateIndex(create) => self.create_index(create),
             ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
                 self.comment(*object_type, object_name, comment.as_deref(), *if_exists)

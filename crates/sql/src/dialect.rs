@@ -117,7 +117,8 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Statements that have nothing to do, and are written as VACUUM of a table that is called so.
-const IDLE_STATEMENTS: [&str; 7] = ["SET", "ALTER SEQUENCE", "COMMENT", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
+const IDLE_STATEMENTS: [&str; 8] =
+    ["SET", "ALTER SEQUENCE", "ALTER TYPE", "COMMENT", "ANALYZE", "REINDEX", "CHECKPOINT", "CLUSTER"];
 
 /// Which of them a name behind VACUUM stands for.
 fn idle_statement(token: &Token) -> Option<&'static str> {
@@ -183,6 +184,8 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
         };
         let is_owned = begins("alter", "sequence")
             && words.clone().any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner"));
+        let is_given = (begins("alter", "type") || begins("alter", "domain"))
+            && words.clone().rev().nth(2).is_some_and(|token| is_word(&token.token, "owner"));
         let is_comment = begins("comment", "on")
             && words.next().is_some_and(|token| {
                 ["constraint", "index", "sequence", "view", "type", "domain", "function", "trigger", "policy", "rule"]
@@ -191,6 +194,7 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
             });
         let tag = match () {
             () if is_owned => "ALTER SEQUENCE",
+            () if is_given => "ALTER TYPE",
             () if is_comment => "COMMENT",
             () => continue,
         };
@@ -618,6 +622,7 @@ impl Dialect {
         match self {
             Dialect::Postgres => {
                 respell(&mut tokens);
+                crate::user_types::respell(&mut tokens);
                 crate::respell::tables(&mut tokens);
                 crate::respell::unions(&mut tokens);
                 crate::respell::dropped_expressions(&mut tokens);

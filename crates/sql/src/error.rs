@@ -75,6 +75,8 @@ conditions! {
     DuplicateAccount = "42710", 1396, UserExists;
     /// No such user or role.
     UndefinedAccount = "42704", 1396, NoSuchUser;
+    /// A name that is none of its kind.
+    InvalidName = "42602", 1210, SqlParserGeneric;
     /// The definition of a table contradicts itself.
     InvalidTable = "42P16", 1068, CreateSpace;
     /// The types of a column's or an operator's sides do not fit.
@@ -484,6 +486,16 @@ impl Error {
     pub(crate) fn words_of_mysql(mut self, dialect: Dialect, words: String) -> Self {
         if dialect == Dialect::Mysql {
             self.0.message = words;
+        }
+        self
+    }
+
+    /// The same with its texts put in other words.
+    #[must_use]
+    pub(crate) fn reworded(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.0.message = change(&self.0.message);
+        for text in [&mut self.0.detail, &mut self.0.hint].into_iter().flatten() {
+            *text = change(text);
         }
         self
     }

@@ -268,7 +268,11 @@ impl Expr {
             Expr::Cast(to, strictness, inner) => {
                 let value = inner.eval(run)?;
                 run.weigh(value.weight())?;
-                cast(run.dialect, value, *to, *strictness)?
+                let value = cast(run.dialect, value, *to, *strictness)?;
+                match to.has_labels() {
+                    true => crate::user_types::numbered(run.database, value, *to)?,
+                    false => value,
+                }
             }
             Expr::Assigned(assigned) => assigned.eval(run)?,
             Expr::Call(function, arguments) => {

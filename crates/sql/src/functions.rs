@@ -402,6 +402,7 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
         .or_else(|| crate::json::functions::find(name))
         .or_else(|| crate::array::functions::find(name))
         .or_else(|| crate::system_functions::find(name))
+        .or_else(|| crate::user_types::find_function(name))
 }
 
 fn refused(what: &str) -> Error {

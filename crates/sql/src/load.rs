@@ -92,6 +92,8 @@ impl Loader {
                     let at = slots.iter().position(|known| known == slot)?;
                     match row.get(at)? {
                         Expr::Param(number) => Source::Field(*number),
+                        // Which number a text stands for, the statement finds out.
+                        Expr::Cast(to, _, _) if to.has_labels() => return None,
                         Expr::Cast(_, Strictness::Assignment, inner) => match &**inner {
                             Expr::Param(number) => Source::Field(*number),
                             _ => return None,

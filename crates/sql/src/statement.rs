@@ -40,6 +40,8 @@ pub struct Sql {
     pub(crate) selectivity: Selectivity,
     /// Foreign keys that wait for the table that they name.
     pub(crate) waiting: RefCell<Vec<crate::constraint::Waiting>>,
+    /// Types of users' own, as far as they were asked for.
+    pub(crate) user_types: crate::user_types::Cache,
     advisory: Rc<crate::advisory::Advisory>,
     /// Bytes that the statements have which run now.
     pub(crate) memory: Rc<Cell<usize>>,
@@ -88,6 +90,8 @@ pub struct Prepared {
     has_writes: bool,
     /// It calculates with parameters.
     calculates_with_params: bool,
+    /// Columns of its rows whose values have texts, and their types.
+    labels: Vec<(usize, Type)>,
     sizes: (usize, usize, usize),
 }
 
@@ -327,6 +331,9 @@ fn is_of_schema(statement: &ast::Statement) -> bool {
             | S::CreateSequence { .. }
             | S::AlterIndex { .. }
             | S::Comment { .. }
+            | S::CreateType { .. }
+            | S::AlterType(_)
+            | S::DropDomain(_)
             | S::Drop { .. }
             | S::Truncate(_)
     )

@@ -50,6 +50,11 @@ fn texts(values: &[&str]) -> Value {
     Value::Document(out.into())
 }
 
+/// The name of a type of a user's, by its number.
+fn user_type_name(run: &Run<'_>, number: i64) -> Option<String> {
+    catalog::name_of_number(run.database, number, if has_no_path(run) { "public." } else { "" })
+}
+
 /// True if `search_path` names no schema.
 fn has_no_path(run: &Run<'_>) -> bool {
     let path = session(run).and_then(|session| session.get("search_path"));
@@ -163,8 +168,9 @@ crate::functions::alike! {
         }
         text(as_text(&a[1]))
     };
-    "format_type" (2, 2) TEXT, false => |_, a| match &a[0] {
+    "format_type" (2, 2) TEXT, false => |run, a| match &a[0] {
         Value::Null => Ok(Value::Null),
+        number if let Some(own) = user_type_name(run, as_int(number)) => text(own),
         number => text(catalog::format_type(as_int(number), a[1].as_integer().map_or(-1, |value| value as i64))),
     };
     "pg_table_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
@@ -180,10 +186,10 @@ crate::functions::alike! {
     "getdatabaseencoding" (0, 0) TEXT, true => |_, _| text("UTF8");
     "pg_conversion_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_statistics_obj_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
-    "to_regtype" (1, 1) INT8, true => |_, a| {
+    "to_regtype" (1, 1) INT8, true => |run, a| {
         let wanted = as_text(&a[0]).trim_start_matches("pg_catalog.");
         let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
-        Ok(found.map_or(Value::Null, |known| Value::Int(known.0)))
+        optional_int(found.map(|known| known.0).or_else(|| catalog::number_of_name(run.database, as_text(&a[0]))))
     };
     "pg_get_function_result" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
     "pg_get_function_arguments" (1, 1) TEXT, true => |_, _| Ok(Value::Null);
@@ -312,15 +318,18 @@ crate::functions::alike! {
         None if as_int(&a[0]) == 0 => text("-"),
         None => text(as_int(&a[0]).to_string()),
     };
-    "regtype_number" (1, 1) INT8, true => |_, a| {
+    "regtype_number" (1, 1) INT8, true => |run, a| {
         let wanted = as_text(&a[0]).replace('"', "");
         let wanted = wanted.trim_start_matches("pg_catalog.");
         let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
-        found.map(|known| Value::Int(known.0)).ok_or_else(|| {
+        let found = found.map(|known| known.0).or_else(|| catalog::number_of_name(run.database, as_text(&a[0])));
+        found.map(Value::Int).ok_or_else(|| {
             Error::new(Condition::UndefinedObject, format!("type \"{wanted}\" does not exist"))
         })
     };
-    "regtype_name" (1, 1) TEXT, true => |_, a| text(catalog::format_type(as_int(&a[0]), -1));
+    "regtype_name" (1, 1) TEXT, true => |run, a| {
+        text(user_type_name(run, as_int(&a[0])).unwrap_or_else(|| catalog::format_type(as_int(&a[0]), -1)))
+    };
 }
 
 /// The function of a name.

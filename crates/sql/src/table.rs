@@ -49,6 +49,8 @@ pub(crate) struct Column {
     pub(crate) identity: Option<Identity>,
     /// GENERATED ALWAYS AS.
     pub(crate) generated: Option<Generated>,
+    /// The domain that its values are of.
+    pub(crate) domain: Option<Rc<crate::user_types::UserType>>,
 }
 
 impl Column {
@@ -84,6 +86,8 @@ impl Table {
                 .flatten()
                 .filter(|space| space.is_system())
         });
+        // What is no table but a type has no rows.
+        let space = space.filter(|space| crate::user_types::by_id(database, space.id.0).is_none());
         let Some(space) = space else {
             let message = match dialect {
                 Dialect::Tarantool => format!("Space '{name}' does not exist"),
@@ -105,10 +109,14 @@ impl Table {
             .enumerate()
             .map(|(number, field)| {
                 let declared = declared.get(number);
+                let raw = declared.and_then(|column| column.raw.as_deref());
+                let user = raw.and_then(|raw| crate::user_types::of_declared(database, raw));
                 Column {
                     name: field.name.clone(),
-                    ty: declared
-                        .and_then(|column| column.ty)
+                    ty: user
+                        .as_ref()
+                        .map(|user| user.ty)
+                        .or_else(|| declared.and_then(|column| column.ty))
                         // What was text before it was a type of its own is text.
                         .filter(|ty| ty.base != Base::Time || field.field_type.name() == "datetime")
                         .unwrap_or_else(|| Type::of_field(field.field_type)),
@@ -123,6 +131,7 @@ impl Table {
                     is_hidden: declared.is_some_and(|column| column.is_hidden),
                     identity: declared.and_then(|column| column.identity),
                     generated: declared.and_then(|column| column.generated.clone()),
+                    domain: user.and_then(|user| user.domain().cloned()),
                 }
             })
             .collect();
@@ -242,7 +251,10 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
                 (Some(b"sql_virtual"), None) => is_virtual = Reader::new(value).read_bool() == Ok(true),
                 (Some(b"sql_hidden"), None) => declared.is_hidden = Reader::new(value).read_bool() == Ok(true),
                 (Some(b"sql_type"), Some(text)) => {
-                    declared.ty = read_type(Dialect::Postgres, text);
+                    declared.ty = match crate::user_types::is_declared(text) {
+                        true => None,
+                        false => read_type(Dialect::Postgres, text),
+                    };
                     declared.is_postgres = true;
                     declared.raw = Some(text.to_string());
                 }
@@ -266,7 +278,7 @@ fn read_format(bytes: &[u8]) -> Option<Vec<Declared>> {
     Some(columns)
 }
 
-fn read_type(dialect: Dialect, text: &str) -> Option<Type> {
+pub(crate) fn read_type(dialect: Dialect, text: &str) -> Option<Type> {
     if dialect == Dialect::Mysql {
         // Not all that a column can be is something that CAST knows.
         let parsed = dialect.parse(&format!("CREATE TABLE t (c {text})")).ok()?;

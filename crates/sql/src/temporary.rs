@@ -1,4 +1,4 @@
-//! Temporary tables: tables of one session, which hide others of their names from it.
+//! Temporary tables and views: those of one session, which hide others of their names from it.
 //!
 //! Such a table is a space of a session (`database/session_spaces.rs`): nothing of it is logged. In the catalog its name is `pg_temp_<session>_<name>`; a statement of
 //! the session that says `<name>` means it. Making, changing and dropping one is a transaction of its own beside the one that is open, which goes on.
@@ -141,14 +141,22 @@ impl Sql {
         dialect: Dialect,
         statement: &ast::Statement,
     ) -> Result<Option<u64>> {
-        let ast::Statement::Drop { object_type: ObjectType::Table, names, if_exists, .. } = statement else {
+        let ast::Statement::Drop { object_type, names, if_exists, .. } = statement else { return Ok(None) };
+        if !matches!(object_type, ObjectType::Table | ObjectType::View) {
             return Ok(None);
-        };
+        }
         let mut hidden = Vec::new();
         for name in names {
             let name = dialect.object_name(name)?;
             match self.own_space(database, &name) {
-                Some(space) => hidden.push(space.id),
+                Some(space) => {
+                    let is_view = crate::views::of(database, &space).is_some();
+                    if is_view != (*object_type == ObjectType::View) {
+                        let kind = if is_view { "table" } else { "view" };
+                        return Err(Error::new(Condition::NotUpdatable, format!("\"{name}\" is not a {kind}")));
+                    }
+                    hidden.push(space.id);
+                }
                 None if *if_exists => {}
                 None => {
                     let what = format!("Unknown table '{name}'");
@@ -193,8 +201,10 @@ impl Sql {
         };
         match statement {
             ast::Statement::CreateTable(create) => create.temporary,
+            ast::Statement::CreateView(create) => crate::views::is_temporary(database, dialect, create),
             ast::Statement::CreateIndex(create) => is_own(&create.table_name),
             ast::Statement::AlterTable(alter) => is_own(&alter.name),
+            ast::Statement::Drop { object_type: ObjectType::View, names, .. } => names.iter().all(is_own),
             ast::Statement::Drop { object_type: ObjectType::Table, temporary, names, .. } => {
                 *temporary || names.iter().all(is_own)
             }

@@ -68,10 +68,12 @@ pub enum Base {
     Map,
     /// Anything.
     Any,
+    /// One of the values that a type of a user's lists: `CREATE TYPE ... AS ENUM`. The length is the number of the type.
+    Enum,
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 28] = [
+const BASES: [Base; 29] = [
     Base::Unknown,
     Base::Bool,
     Base::Int1,
@@ -100,6 +102,7 @@ const BASES: [Base; 28] = [
     Base::Array,
     Base::Map,
     Base::Any,
+    Base::Enum,
 ];
 
 /// The most digits behind the point that a double is shown with; one that would have more is shown with those that it has.
@@ -234,7 +237,12 @@ impl Type {
 
     /// The type without what it says of length and digits.
     pub fn without_length(self) -> Self {
-        if self.is_float() { Type::FLOAT } else { Type::of(self.base) }
+        match self.base {
+            Base::Double if self.is_float() => Type::FLOAT,
+            // Which one it is, is no length.
+            Base::Enum => self,
+            base => Type::of(base),
+        }
     }
 
     /// A double that is shown with so many digits behind the point; None: with those that it has.
@@ -325,7 +333,7 @@ impl Type {
             Base::Uint1 | Base::Uint2 | Base::Uint4 | Base::Uint8 => "unsigned",
             Base::Double => "double",
             Base::Decimal => "decimal",
-            Base::Number => "number",
+            Base::Number | Base::Enum => "number",
             Base::Text | Base::Json => "string",
             Base::Bytes => "varbinary",
             Base::Uuid => "uuid",
@@ -570,6 +578,7 @@ impl Type {
                 Base::TimeTz => "time with time zone",
                 Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
                 Base::Array => "anyarray",
+                Base::Enum => return crate::user_types::marked(self.length),
                 Base::Json if self.is_plain_json() => "json",
                 Base::Json | Base::Map => "jsonb",
             },
@@ -587,6 +596,8 @@ impl Type {
         if self.base == other.base {
             return Some(match self.base {
                 _ if self == other => self,
+                // Two types of users' own have nothing in common.
+                Base::Enum => return None,
                 // With the digits of the one that has more.
                 Base::Time | Base::TimeTz | Base::Timestamp if self.length > 0 && other.length > 0 => {
                     Type { length: self.length.max(other.length), ..self }

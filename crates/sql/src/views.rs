@@ -191,15 +191,26 @@ impl OwnedRows {
     }
 }
 
+/// Looks names up as a view does: a temporary one knows the tables of its session, others know those that everybody sees.
+pub(crate) fn for_owner<T>(database: &Database, view: &Space, work: impl FnOnce() -> T) -> T {
+    match view.def().is_session {
+        true => work(),
+        false => crate::Sql::of(database).for_nobody(work),
+    }
+}
+
 /// The views that read a space, those that read it through others among them.
 fn dependents(database: &Database, space: &Space) -> Vec<Rc<Space>> {
     let mut found = Vec::new();
     for other in database.catalog.spaces() {
+        if !crate::Sql::of(database).may_name(&other) {
+            continue;
+        }
         let Some(view) = of(database, &other) else { continue };
         let Ok(query) = view.query() else { continue };
         let binder = Binder::new(database, view.dialect);
         // One whose tables are gone depends on nothing.
-        let is_bound = crate::Sql::of(database).for_nobody(|| binder.bind_statement(&query)).is_ok();
+        let is_bound = for_owner(database, &other, || binder.bind_statement(&query)).is_ok();
         if is_bound && other.id != space.id && binder.uses(space.id) {
             found.push(other);
         }
@@ -249,6 +260,29 @@ pub(crate) fn run(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<u64> {
     }
 }
 
+/// The views that name a type of a user's, or have columns of it.
+pub(crate) fn of_type(database: &Database, id: tuple::SpaceId) -> Vec<Rc<Space>> {
+    let mut found = Vec::new();
+    for space in database.catalog.spaces() {
+        let Some(view) = of(database, &space) else { continue };
+        let Ok(query) = view.query() else { continue };
+        let binder = Binder::new(database, view.dialect);
+        let bound = for_owner(database, &space, || binder.bind_statement(&query));
+        let has_it = |ty: Type| ty.has_labels() && crate::user_types::id_of(ty) == id;
+        let gives = bound.is_ok_and(|bound| bound.outputs.iter().any(|output| has_it(output.ty)));
+        if gives || binder.uses_type(id) {
+            found.push(space);
+        }
+    }
+    found
+}
+
+/// Removes a view, and those that read it.
+pub(crate) fn remove_with_dependents(ddl: &Ddl<'_>, space: &Space) -> Result<()> {
+    drop_dependents(ddl, space, "view", true)?;
+    remove(ddl, space)
+}
+
 /// Removes the views that read a space, if that is wanted. Errors: it is not, and there are some.
 fn drop_dependents(ddl: &Ddl<'_>, space: &Space, kind: &str, cascade: bool) -> Result<()> {
     // In MySQL a view stays and finds nothing.
@@ -259,7 +293,7 @@ fn drop_dependents(ddl: &Ddl<'_>, space: &Space, kind: &str, cascade: bool) -> R
     if let Some(first) = found.first()
         && !cascade
     {
-        let (view, name) = (first.name(), space.name());
+        let (view, name) = (crate::temporary::short_name(first), crate::temporary::short_name(space));
         let what = match ddl.dialect {
             Dialect::Tarantool => format!("Can't drop space '{name}': other views depend on this space"),
             _ => format!("cannot drop {kind} {name} because other objects depend on it"),
@@ -301,7 +335,8 @@ fn no_view(dialect: Dialect, name: &str) -> Error {
 
 fn drop_view(ddl: &Ddl<'_>, name: &ast::ObjectName, if_exists: bool, cascade: bool) -> Result<u64> {
     let name = ddl.dialect.object_name(name)?;
-    let Some(space) = ddl.database.catalog.space_by_name(&name) else {
+    crate::Sql::of(ddl.database).speak(ddl.context);
+    let Some(space) = crate::temporary::space_by_name(ddl.database, &name) else {
         return if if_exists { Ok(0) } else { Err(not_there(ddl.dialect, &name)) };
     };
     if of(ddl.database, &space).is_none() {
@@ -313,14 +348,23 @@ fn drop_view(ddl: &Ddl<'_>, name: &ast::ObjectName, if_exists: bool, cascade: bo
 }
 
 fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
-    if create.materialized || create.temporary {
-        return Err(Error::unsupported(if create.materialized { "materialized views" } else { "temporary views" }));
+    if create.materialized {
+        return Err(Error::unsupported("materialized views"));
+    }
+    if create.temporary && ddl.dialect != Dialect::Postgres {
+        return Err(Error::unsupported("temporary views"));
     }
     if create.if_not_exists && ddl.dialect == Dialect::Postgres {
         return Err(Error::new(Condition::Syntax, "syntax error at or near \"NOT\""));
     }
     let name = ddl.dialect.object_name(&create.name)?;
-    let known = ddl.database.catalog.space_by_name(&name);
+    let sql = crate::Sql::of(ddl.database);
+    sql.speak(ddl.context);
+    let is_temporary = is_temporary(ddl.database, ddl.dialect, create);
+    let known = match is_temporary {
+        true => sql.own_space(ddl.database, &name),
+        false => ddl.database.catalog.space_by_name(&name),
+    };
     if let Some(known) = &known {
         if create.if_not_exists {
             return Ok(0);
@@ -337,10 +381,9 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
             return Err(no_view(ddl.dialect, &name));
         }
     }
-    crate::Sql::of(ddl.database).speak(ddl.context);
     let binder = Binder::new(ddl.database, ddl.dialect);
     let query = binder.bind_statement(&create.query)?;
-    if binder.uses_temporary() {
+    if binder.uses_temporary() && !is_temporary {
         return Err(Error::unsupported("a view of temporary tables"));
     }
     if !binder.params().0.is_empty() {
@@ -371,20 +414,27 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         }
         columns.push((column, output.ty));
     }
-    let plain = ast::CreateView { or_replace: false, if_not_exists: false, ..create.clone() };
+    if is_temporary && known.is_none() {
+        ddl.own_session()?;
+    }
+    let plain = ast::CreateView { or_replace: false, if_not_exists: false, temporary: false, ..create.clone() };
     let text = format!("{}{plain}", mark_of(ddl.dialect));
     let (id, owner) = match &known {
         Some(known) => (u64::from(known.id.0), known.owner()),
-        None => (ddl.as_admin(|| ddl.new_space_id())?, ddl.context.user(&ddl.database.catalog)),
+        None => (ddl.new_table_id(is_temporary)?, ddl.context.user(&ddl.database.catalog)),
     };
     let mut row = Vec::new();
     msgpack::encode_array(&mut row, 7);
     msgpack::encode_uint(&mut row, id);
     msgpack::encode_uint(&mut row, u64::from(owner));
-    msgpack::encode_str(&mut row, name.as_bytes());
+    msgpack::encode_str(&mut row, ddl.full_name(&name, is_temporary).as_bytes());
     msgpack::encode_str(&mut row, b"memtx");
     msgpack::encode_uint(&mut row, columns.len() as u64);
-    msgpack::encode_map(&mut row, 2);
+    msgpack::encode_map(&mut row, 2 + u32::from(is_temporary));
+    if is_temporary {
+        msgpack::encode_str(&mut row, b"temporary");
+        msgpack::encode_bool(&mut row, true);
+    }
     msgpack::encode_str(&mut row, b"sql");
     msgpack::encode_str(&mut row, text.as_bytes());
     msgpack::encode_str(&mut row, b"view");
@@ -405,16 +455,32 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         }
     }
     let spaces = ddl.database.space(SPACE_ID)?;
+    let is_new = known.is_none();
     let operation = match known {
         Some(_) => Operation::Replace { tuple: &row },
         None => Operation::Insert { tuple: &row },
     };
     ddl.database.execute(ddl.context, &spaces, operation)?;
+    if is_temporary && is_new {
+        ddl.own(id, None)?;
+    }
     Ok(1)
+}
+
+/// True for a view of one session: it is said to be one, or reads tables of one.
+pub(crate) fn is_temporary(database: &Database, dialect: Dialect, create: &ast::CreateView) -> bool {
+    let reads_some = || {
+        let binder = Binder::new(database, dialect);
+        binder.bind_statement(&create.query).is_ok() && binder.uses_temporary()
+    };
+    dialect == Dialect::Postgres && (create.temporary || crate::Sql::of(database).has_own_tables() && reads_some())
 }
 
 /// The type of a column in words, where the type of the field does not say it.
 fn declared(dialect: Dialect, ty: Type) -> Option<String> {
+    if ty.has_labels() {
+        return Some(crate::user_types::declared_of(ty));
+    }
     if dialect != Dialect::Postgres || matches!(ty.base, Base::Any | Base::Scalar | Base::Unknown | Base::Map) {
         return None;
     }

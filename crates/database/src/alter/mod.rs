@@ -94,6 +94,13 @@ pub(crate) fn on_system_row(
 }
 
 /// True if a user may do everything, as the administrator and whoever has the role `super`.
+impl Database {
+    /// True for the administrator, and for whoever has all rights on everything.
+    pub fn is_almighty(&self, context: &Context) -> bool {
+        is_almighty(self, context)
+    }
+}
+
 fn is_almighty(database: &Database, context: &Context) -> bool {
     context.user(&database.catalog) == ADMIN || has_all_rights(&context.rights(&database.catalog))
 }

@@ -74,7 +74,9 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
         Base::Bytes => (kinds::BLOB, BINARY, u32::MAX, 0),
         Base::Unknown => (kinds::NULL, BINARY, 0, 0),
         Base::Text if ty.length > 0 => (kinds::VAR_STRING, 0, ty.length.saturating_mul(4), 0),
-        Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any => (kinds::VAR_STRING, 0, 262_140, 31),
+        Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any | Base::Enum => {
+            (kinds::VAR_STRING, 0, 262_140, 31)
+        }
     }
 }
 
@@ -96,7 +98,7 @@ fn flags_of(origin: &Origin) -> u16 {
 pub(super) fn put_column(out: &mut Vec<u8>, column: &Column, database: &str) {
     let (mut kind, mut flags, length, decimals) = kind_of(column.ty);
     let charset = match column.ty.base {
-        Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any => UTF8MB4,
+        Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any | Base::Enum => UTF8MB4,
         _ => BYTES,
     };
     put_counted(out, b"def");

@@ -33,6 +33,8 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
         Base::Array if ty.is_vector() => 22,
+        Base::Enum => ty.user_number(),
+        Base::Array if ty.has_labels() => ty.user_number(),
         Base::Array => array_of(oid_of(ty.element())),
         Base::Map => 3802,
     }
@@ -44,6 +46,7 @@ pub(super) fn size_of(ty: Type) -> i16 {
         16 => 1,
         21 => 2,
         23 | 26 | 700 | 1082 => 4,
+        _ if ty.base == Base::Enum => 4,
         20 | 701 | 1083 | 1114 | 1184 => 8,
         1266 => 12,
         2950 | 1186 => 16,
@@ -85,6 +88,7 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         1186 => Base::Interval,
         114 => return Ok(Type::json(false)),
         3802 => Base::Json,
+        oid if let Some(ty) = Type::of_user_number(oid) => return Ok(ty),
         oid if let Some(element) = element_of(oid) => return type_of(element).map(Type::array_of),
         oid => {
             return Err(Error::new(Condition::UndefinedObject, format!("type with OID {oid} does not exist")));
@@ -142,7 +146,7 @@ pub(super) fn element_of(oid: u32) -> Option<u32> {
         1028 => 26,
         199 => 114,
         3807 => 3802,
-        _ => return None,
+        oid => return Type::of_user_number(oid).filter(|ty| ty.base == Base::Array).map(|ty| oid_of(ty.element())),
     })
 }
 
@@ -319,6 +323,7 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             put_plain(out, value, ty, None);
         }
         (19 | 25 | 114 | 1043, value) => put_plain(out, value, ty, None),
+        (_, value) if ty.base == Base::Enum => put_plain(out, value, ty, None),
         (_, Value::Document(_)) if ty.base == Base::Array => put_binary_array(out, value, ty)?,
         _ => {
             let what = format!("a value of the column is no {ty}: {}", value.display(Dialect::Postgres));

@@ -492,7 +492,11 @@ impl Binder<'_> {
             },
             _ => value,
         };
-        let to = Type::of_ast(self.dialect, declared)?;
+        let named = self.type_named(declared)?;
+        if named.user.is_some() {
+            return self.cast_to_named(value, &named);
+        }
+        let to = named.ty;
         let is_clock = to.is_moment()
             && (value.ty.is_number()
                 || matches!(value.ty.base, Base::Interval | Base::Bool | Base::Time | Base::TimeTz))
@@ -577,7 +581,8 @@ impl Binder<'_> {
 /// True for arrays that compare with each other: those of one type of elements, as far as it is known.
 pub(super) fn are_alike(a: Type, b: Type) -> bool {
     let is_open = |ty: Type| ty.is_vector() || matches!(ty.element().base, Base::Any | Base::Unknown);
-    is_open(a) || is_open(b) || a.element().base == b.element().base
+    let are_other = a.element().base == Base::Enum && a != b;
+    is_open(a) || is_open(b) || a.element().base == b.element().base && !are_other
 }
 
 /// The name of a type as it stands in a cast, without its schema.

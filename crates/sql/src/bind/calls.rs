@@ -67,7 +67,10 @@ impl Binder<'_> {
         if self.dialect == Dialect::Postgres
             && let Some(own) = match self.bind_array_call(&name, &mut arguments)? {
                 Some(own) => Some(own),
-                None => self.bind_typed_call(&name, &mut arguments)?,
+                None => match self.bind_enum_call(&name, &mut arguments)? {
+                    Some(own) => Some(own),
+                    None => self.bind_typed_call(&name, &mut arguments)?,
+                },
             }
         {
             return Ok(own);
@@ -157,7 +160,7 @@ impl Binder<'_> {
             "pg_typeof" if arguments.len() == 1 && self.dialect == Dialect::Postgres => {
                 let name = match arguments[0].ty.base {
                     Base::Unknown => "unknown".to_string(),
-                    _ => arguments[0].ty.to_string(),
+                    _ => crate::user_types::with_names(self.database, &arguments[0].ty.to_string()).into_owned(),
                 };
                 return Ok(Bound::new(Expr::Const(Value::text(name)), Type::TEXT));
             }
@@ -201,7 +204,7 @@ impl Binder<'_> {
             );
             return Err(Error::new(Condition::UndefinedFunction, message));
         }
-        let mut arguments = arguments;
+        let mut arguments = self.labels_as_arguments(function.result, arguments)?;
         if self.dialect == Dialect::Postgres {
             self.check_kinds(name, &arguments)?;
         }
@@ -340,7 +343,7 @@ impl Binder<'_> {
     }
 
     /// A call of a function of our own. Errors: there is none.
-    fn plain_call(&self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+    pub(super) fn plain_call(&self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
         let function = functions::find(self.dialect, name).ok_or_else(|| Error::unsupported(name))?;
         Ok(Expr::Call(function, arguments))
     }

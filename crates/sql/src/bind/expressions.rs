@@ -150,8 +150,12 @@ impl Binder<'_> {
                 self.bind_cast(value, data_type)?
             }
             E::TypedString(typed) => {
-                let to = Type::of_ast(self.dialect, &typed.data_type)?;
+                let named = self.type_named(&typed.data_type)?;
+                let to = named.ty;
                 let value = self.bind_literal(&typed.value.value)?;
+                if named.user.is_some() {
+                    return self.cast_to_named(value, &named);
+                }
                 let to = self.type_of_literal(to, &value);
                 self.cast_to(value, to, Strictness::Explicit)?
             }
@@ -442,6 +446,10 @@ impl Binder<'_> {
             Dialect::Mysql if number >= self.declared.get() => Type::of(Base::Any),
             Dialect::Mysql | Dialect::Postgres => params[number],
         };
+        if ty.has_labels() {
+            // What the client gives is the text.
+            return Ok(Bound::new(Expr::Cast(ty, Strictness::Explicit, Box::new(Expr::Param(number))), ty));
+        }
         Ok(Bound::new(Expr::Param(number), ty))
     }
 
@@ -453,6 +461,10 @@ impl Binder<'_> {
         {
             *param = to;
         }
+        let bound = match self.cast_labelled(bound, to, strictness)? {
+            Ok(done) => return Ok(done),
+            Err(bound) => bound,
+        };
         if to.is_number()
             && let Some(number) = self.number_of_choice(&bound)?
         {
@@ -514,6 +526,9 @@ impl Binder<'_> {
     /// Two values that are compared with each other.
     pub(super) fn unify(&self, a: Bound, b: Bound, sign: &str) -> Result<(Bound, Bound)> {
         let (of_a, of_b) = (a.ty, b.ty);
+        if of_a.has_labels() || of_b.has_labels() {
+            return self.unify_labelled(a, b, sign);
+        }
         let (a, b) = (self.beside(a, of_b)?, self.beside(b, of_a)?);
         let (a, b) = match (a.ty.base, b.ty.base) {
             (Base::Date | Base::Timestamp | Base::Time, _) if self.dialect == Dialect::Mysql && b.ty.is_number() => {

@@ -9,6 +9,7 @@ use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::plan::Plan;
 use crate::table::Table;
+use crate::types::Type;
 use crate::value::Value;
 use sqlparser::ast;
 use std::rc::Rc;
@@ -169,12 +170,14 @@ impl Binder<'_> {
             let is_single = rows.len() == 1;
             return Ok((Plan::Rows(rows, slots), is_single));
         }
+        // A literal without a type has that of its column.
+        let literals = self.literals_of(&query.body);
         let query = self.bind_query(query, None)?;
         let may_be_short = self.dialect == Dialect::Postgres && !are_listed;
         if query.outputs.len() > columns.len() || query.outputs.len() < columns.len() && !may_be_short {
             return Err(wrong_count(query.outputs.len()));
         }
-        for (number, output) in columns.iter().zip(&query.outputs) {
+        for (at, (number, output)) in columns.iter().zip(&query.outputs).enumerate() {
             match given(*number) {
                 Given::Taken => {}
                 Given::PassedOver => continue,
@@ -184,7 +187,8 @@ impl Binder<'_> {
                 }
                 Given::Refused => return Err(self.refuse_given(table, *number)),
             }
-            values[*number] = Some(self.assigned(table, *number, Bound::new(Expr::Slot(output.slot), output.ty))?);
+            let ty = if literals.get(at) == Some(&true) { Type::UNKNOWN } else { output.ty };
+            values[*number] = Some(self.assigned(table, *number, Bound::new(Expr::Slot(output.slot), ty))?);
         }
         Ok((query.plan, false))
     }

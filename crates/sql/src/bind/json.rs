@@ -12,6 +12,7 @@ use sqlparser::ast::{self, BinaryOperator};
 impl Binder<'_> {
     /// A value as JSON; null stays null.
     pub(super) fn as_json(&self, bound: Bound) -> Result<Bound> {
+        let bound = self.as_texts(bound)?;
         let bound = match bound.ty.base {
             Base::Json => return Ok(bound),
             Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit)?,

@@ -30,6 +30,7 @@ mod sets;
 mod subqueries;
 mod times;
 mod update;
+mod user_types;
 mod views;
 mod windows;
 mod write;
@@ -97,6 +98,8 @@ pub(crate) struct Binder<'a> {
     used: RefCell<Vec<Rc<Table>>>,
     /// Where columns come from.
     origins: RefCell<origin::Origins>,
+    /// Types of users' own that it names.
+    types: RefCell<Vec<SpaceId>>,
 }
 
 /// A table of the statement's own.
@@ -246,12 +249,14 @@ impl<'a> Binder<'a> {
             views: RefCell::new(Vec::new()),
             used: RefCell::new(Vec::new()),
             origins: RefCell::default(),
+            types: RefCell::default(),
         }
     }
 
     /// Says of which types parameters are, as far as the client knows.
     pub(crate) fn declare_params(&self, types: &[Type]) {
-        *self.params.borrow_mut() = types.to_vec();
+        let of_values = |ty: &Type| crate::user_types::of_parameter(self.database, *ty);
+        *self.params.borrow_mut() = types.iter().map(of_values).collect();
         self.declared.set(types.len());
     }
 

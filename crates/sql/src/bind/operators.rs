@@ -117,7 +117,7 @@ impl Binder<'_> {
         }
         let as_text = |bound: Bound| match bound.ty.base {
             Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
-            _ if bound.ty.is_float() => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+            _ if bound.ty.is_float() || bound.ty.has_labels() => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
             _ => Ok(bound),
         };
         let (a, b) = (as_text(a)?, as_text(b)?);

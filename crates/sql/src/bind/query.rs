@@ -330,7 +330,7 @@ impl Binder<'_> {
     }
 
     /// Which columns of a SELECT are literals without a type, in PostgreSQL's dialect; empty if it is none that lists its columns.
-    fn literals_of(&self, body: &SetExpr) -> Vec<bool> {
+    pub(super) fn literals_of(&self, body: &SetExpr) -> Vec<bool> {
         let SetExpr::Select(select) = body else { return Vec::new() };
         let is_listed = select
             .projection

@@ -262,9 +262,10 @@ impl Binder<'_> {
             (ast::Expr::Nested(inner), _) => self.column_name(inner, number),
             (ast::Expr::Function(function), _) => function.name.to_string().to_lowercase(),
             (ast::Expr::Cast { data_type, expr, .. }, _) => match self.column_name(expr, number) {
-                name if name == "?column?" => {
-                    Type::of_ast(self.dialect, data_type).map_or(name, |ty| catalog_name(ty).to_string())
-                }
+                name if name == "?column?" => match Type::of_ast(self.dialect, data_type) {
+                    Ok(ty) => catalog_name(ty).to_string(),
+                    Err(_) => self.name_of_user_type(data_type).unwrap_or(name),
+                },
                 name => name,
             },
             (ast::Expr::Case { .. }, _) => "case".to_string(),

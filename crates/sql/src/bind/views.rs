@@ -36,7 +36,7 @@ impl Binder<'_> {
         // Names of the statement around it mean nothing there.
         let own = std::mem::take(&mut *self.own.borrow_mut());
         self.views.borrow_mut().push(id);
-        let bound = crate::Sql::of(self.database).for_nobody(|| self.bind_view_query(table, &query));
+        let bound = views::for_owner(self.database, &table.space, || self.bind_view_query(table, &query));
         self.views.borrow_mut().pop();
         *self.own.borrow_mut() = own;
         let (tree, columns) = bound?;

@@ -7,7 +7,7 @@ use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::plan::Plan;
 use crate::table::Table;
-use crate::types::Base;
+use crate::types::{Base, Type};
 use crate::value::Value;
 use sqlparser::ast;
 use std::rc::Rc;
@@ -137,6 +137,10 @@ impl Binder<'_> {
 
     /// The value as one that the column takes.
     pub(super) fn assigned(&self, table: &Table, number: usize, bound: Bound) -> Result<Expr> {
+        let ty = table.columns[number].ty;
+        if self.dialect == Dialect::Mysql && ty.has_labels() {
+            return Ok(self.cast_to(bound, ty, Strictness::Assignment)?.expr);
+        }
         if self.dialect == Dialect::Mysql {
             let bound = self.time_for(bound, table.columns[number].ty)?;
             let value = self.assigned_in_mysql(table, number, bound);
@@ -147,6 +151,8 @@ impl Binder<'_> {
             (_, _, Base::Any | Base::Scalar) | (_, Base::Unknown | Base::Any | Base::Scalar | Base::Number, _) => true,
             (Dialect::Mysql, ..) => true,
             _ if bound.ty.is_number() && column.ty.is_number() || bound.ty.is_moment() && column.ty.is_moment() => true,
+            (_, Base::Enum, Base::Enum) => bound.ty == column.ty,
+            (_, Base::Array, Base::Array) if bound.ty.has_labels() || column.ty.has_labels() => bound.ty == column.ty,
             (_, from, to) if from == to => true,
             (Dialect::Tarantool, ..) => true,
             (Dialect::Postgres, _, Base::Text) => true,
@@ -165,7 +171,11 @@ impl Binder<'_> {
                 Error::new(Condition::TypeMismatch, what).hint("You will need to rewrite or cast the expression.")
             );
         }
-        Ok(self.cast_to(bound, column.ty, Strictness::Assignment)?.expr)
+        let value = self.cast_to(bound, column.ty, Strictness::Assignment)?;
+        match &column.domain {
+            Some(domain) => Ok(self.in_domain(value, domain)?.expr),
+            None => Ok(value.expr),
+        }
     }
 
     /// What stands in a column that a row says nothing of.
@@ -173,9 +183,14 @@ impl Binder<'_> {
         if table.columns[number].generated.is_some() {
             return Ok(Expr::Const(Value::Null));
         }
-        let Some(text) = &table.columns[number].default else {
+        let of_domain = table.columns[number].domain.as_ref().and_then(|user| user.domain()?.default.as_ref());
+        let Some(text) = table.columns[number].default.as_ref().or(of_domain) else {
             return match self.dialect {
                 Dialect::Mysql => self.implicit_default(table, number),
+                // A domain may refuse it.
+                _ if table.columns[number].domain.is_some() => {
+                    self.assigned(table, number, Bound::new(Expr::Const(Value::Null), Type::UNKNOWN))
+                }
                 _ => Ok(Expr::Const(Value::Null)),
             };
         };

@@ -13,7 +13,6 @@ crate::catalog::virtuals! {
     pg_catalog.pg_inherits [inhrelid: Int8, inhparent: Int8, inhseqno: Int8, inhdetachpending: Bool] => nothing;
     pg_catalog.pg_partitioned_table [partrelid: Int8, partstrat: Text, partnatts: Int8, partdefid: Int8, partclass: Array] => nothing;
     pg_catalog.pg_trigger [oid: Int8, tgrelid: Int8, tgparentid: Int8, tgname: Text, tgfoid: Int8, tgtype: Int8, tgenabled: Text, tgisinternal: Bool, tgconstraint: Int8] => nothing;
-    pg_catalog.pg_enum [oid: Int8, enumtypid: Int8, enumsortorder: Double, enumlabel: Text] => nothing;
     pg_catalog.pg_range [rngtypid: Int8, rngsubtype: Int8, rngmultitypid: Int8, rngcollation: Int8, rngsubopc: Int8, rngcanonical: Text, rngsubdiff: Text] => nothing;
     pg_catalog.pg_proc [
         oid: Int8, proname: Text, pronamespace: Int8, proowner: Int8, prolang: Int8, prokind: Text, proretset: Bool, pronargs: Int8, prorettype: Int8,

@@ -7,6 +7,7 @@ use super::{
 use crate::bind::Binder;
 use crate::views;
 
+const PG_TYPE: i64 = 1247;
 const PG_CLASS: i64 = 1259;
 const PG_ATTRDEF: i64 = 2604;
 const PG_REWRITE: i64 = 2618;
@@ -40,6 +41,9 @@ pub(super) fn rows(view: &View<'_>) -> Vec<Vec<Value>> {
         vec![int(class), int(object), int(0), int(other_class), int(other), int(column), text(kind)]
     };
     let mut rows = Vec::new();
+    for (domain, below) in super::user_types::dependencies(view) {
+        rows.push(row((PG_TYPE, domain), (PG_TYPE, below, 0), "n"));
+    }
     let tables = view.tables();
     for table in &tables {
         let relation = table_number(table.space.id.0);

@@ -125,6 +125,9 @@ pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> 
     if let Some((table, _, shown)) = other {
         return Some(shown_constraints::definition(Dialect::Postgres, view.prefix(), &table, &shown));
     }
+    if let Some(found) = super::user_types::describe_constraint(run.database, number) {
+        return Some(found);
+    }
     let (table, at) = view
         .indexes()
         .into_iter()

@@ -5,6 +5,7 @@ use super::types::{PG_TYPES, modifier, storage_of, type_number};
 use super::{
     ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
     constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
+    type_of_column,
 };
 use crate::ddl::Identity;
 use crate::shown_constraints::{self, Shown};
@@ -59,6 +60,9 @@ pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let number = table_number(table.space.id.0);
         let kind = if view.is_view(&table) { "v" } else { "r" };
         let mut class = row(number, &table.name, kind, owner, count, table.row_count() as f64, has_index);
+        if table.space.def().is_session {
+            class[15] = text("t");
+        }
         if table.space.has_constraints() {
             let shown = shown_constraints::of(view.database, &table);
             class[18] = int(shown.iter().filter(|one| matches!(one, Shown::Check { .. })).count() as i64);
@@ -126,8 +130,12 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     let mut add = |relation: i64, table: &Table, at: usize, number: i64| {
         let column = &table.columns[at];
-        let number_of_type = type_number(column.ty);
-        let size = PG_TYPES.iter().find(|known| known.0 == number_of_type).map_or(-1, |known| known.2);
+        let number_of_type = type_of_column(column);
+        let number_below = type_number(column.ty);
+        let size = match column.ty.base {
+            Base::Enum => 4,
+            _ => PG_TYPES.iter().find(|known| known.0 == number_below).map_or(-1, |known| known.2),
+        };
         rows.push(vec![
             int(relation),
             text(&column.name),
@@ -137,7 +145,7 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             int(number),
             int(0),
             int(-1),
-            int(modifier(column.ty)),
+            int(if column.domain.is_some() { -1 } else { modifier(column.ty) }),
             Value::Bool(size > 0 && size <= 8),
             text(storage_of(size)),
             text(""),
@@ -286,6 +294,7 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Null,
         ]);
     }
+    rows.extend(super::user_types::constraint_rows(view));
     rows
 }
 

@@ -2,6 +2,7 @@
 
 use super::postgres::{database_name, shown_sequences};
 use super::types::{PG_TYPES, format_type, type_number};
+use super::user_types::{catalog_name, type_of_column};
 use super::{View, columns_of, default_of, int, text};
 use crate::shown_constraints::{Shown, words_of};
 use crate::table::Table;
@@ -48,12 +49,18 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
     for table in view.tables() {
         for (number, at) in columns_of(&table) {
             let column = &table.columns[at];
-            let of_type = type_number(column.ty);
+            let of_type = match column.domain {
+                Some(_) => type_number(column.ty),
+                None => type_of_column(column),
+            };
             let shown = match column.ty.base {
                 Base::Array => "ARRAY".to_string(),
+                Base::Enum => "USER-DEFINED".to_string(),
                 _ => format_type(of_type, -1).to_string(),
             };
+            let own = catalog_name(view.database, of_type);
             let udt = PG_TYPES.iter().find(|known| known.0 == of_type).map_or("", |known| known.1);
+            let udt = own.as_deref().unwrap_or(udt);
             let (precision, scale) = match column.ty.base {
                 Base::Int2 | Base::Int1 => (int(16), int(0)),
                 Base::Int4 => (int(32), int(0)),
@@ -134,15 +141,15 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                     .filter(|_| column.generated.is_some())
                     .map_or(Value::Null, |expression| text(&expression)),
                 text(&catalog),
-                text("pg_catalog"),
+                text(if own.is_some() { "public" } else { "pg_catalog" }),
                 of_identity(&|def| def.start.to_string()),
                 of_identity(&|def| def.step.to_string()),
                 of_identity(&|def| def.max.to_string()),
                 of_identity(&|def| def.min.to_string()),
                 text(if identity.as_ref().is_some_and(|(_, def)| def.is_cyclic) { "YES" } else { "NO" }),
-                Value::Null,
-                Value::Null,
-                Value::Null,
+                column.domain.as_ref().map_or(Value::Null, |_| text(&catalog)),
+                column.domain.as_ref().map_or(Value::Null, |_| text("public")),
+                column.domain.as_ref().map_or(Value::Null, |domain| text(&domain.name)),
                 Value::Null,
                 Value::Null,
                 Value::Null,

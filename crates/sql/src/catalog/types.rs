@@ -83,6 +83,8 @@ pub(crate) fn type_number(ty: Type) -> i64 {
         Base::TimeTz => 1266,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json | Base::Map => 3802,
+        Base::Enum => i64::from(ty.user_number()),
+        Base::Array if ty.element().base == Base::Enum => i64::from(ty.user_number()),
         Base::Array => {
             let element = type_number(ty.element());
             PG_TYPES.iter().find(|known| known.0 == element).map_or(1009, |known| known.4)
@@ -144,7 +146,7 @@ pub(crate) fn format_type(number: i64, modifier: i64) -> String {
     }
 }
 
-pub(super) fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+pub(super) fn type_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |(number, name, size, category, array, element): &(i64, &str, i64, &str, i64, i64)| {
         let input = if *category == "A" { "array_in".to_string() } else { format!("{name}in") };
         vec![
@@ -172,7 +174,8 @@ pub(super) fn type_rows(_: &View<'_>) -> Vec<Vec<Value>> {
             Value::Null,
             Value::Null,
             text(storage_of(*size)),
+            Value::Null,
         ]
     };
-    PG_TYPES.iter().map(row).collect()
+    PG_TYPES.iter().map(row).chain(super::user_types::type_rows(view)).collect()
 }

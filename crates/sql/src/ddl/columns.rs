@@ -9,7 +9,7 @@ use crate::error::{Condition, Error, Result};
 use crate::mysql::assign::Choices;
 use crate::respell::{DROPS_EXPRESSION, DROPS_EXPRESSION_IF_ANY};
 use crate::table::{Index, Table};
-use crate::types::{Base, Type};
+use crate::types::Base;
 use database::{Action, FieldRef};
 use sqlparser::ast;
 use tuple::{IndexId, msgpack};
@@ -340,7 +340,8 @@ impl Ddl<'_> {
                 self.put_nullable(table, at, is_nullable)
             }
             Op::SetDataType { data_type, using, .. } => {
-                let ty = Type::of_ast(self.dialect, data_type)?;
+                let named = crate::user_types::resolve(self.database, self.dialect, data_type)?;
+                let ty = named.ty;
                 let old = table.columns[at].ty;
                 let is_automatic = old.base == ty.base
                     || ty.base == Base::Text
@@ -378,7 +379,7 @@ impl Ddl<'_> {
                 self.change_identity_type(table, at, ty)?;
                 let collation = self.order_of_documents(ty);
                 let column = &mut shape.columns[at];
-                (column.ty, column.declared) = (ty, data_type.to_string());
+                (column.ty, column.declared) = (ty, named.declared.unwrap_or_else(|| data_type.to_string()));
                 if old.base == Base::Json || collation.is_some() {
                     column.collation = collation;
                 }
@@ -432,13 +433,18 @@ impl Ddl<'_> {
     pub(super) fn put_default(&self, table: &Table, at: usize, default: Option<String>) -> Result<()> {
         let mut column = self.columns_of(table).swap_remove(at);
         column.default = default.clone().filter(|text| self.keeps_default(&column, text));
+        self.default_of_enum(&mut column)?;
         self.check_default(&column)?;
-        let default = column.default;
+        self.put_default_text(table, at, column.default.as_deref())
+    }
+
+    /// The default of a column in its format.
+    pub(crate) fn put_default_text(&self, table: &Table, at: usize, default: Option<&str>) -> Result<()> {
         let format = self.changed_format(table, |format| {
             if let Some(column) = format.get_mut(at) {
                 let mut entries = crate::constraint::raw_entries(column);
                 entries.retain(|(key, _)| key != "default");
-                if let Some(text) = &default {
+                if let Some(text) = default {
                     let mut value = Vec::new();
                     msgpack::encode_str(&mut value, text.as_bytes());
                     entries.push(("default".to_string(), value));
@@ -449,7 +455,7 @@ impl Ddl<'_> {
         self.update_space(table, 6, |out| out.extend_from_slice(&format), None)
     }
 
-    pub(super) fn drop_columns(
+    pub(crate) fn drop_columns(
         &self,
         table: &Table,
         names: &[ast::Ident],

@@ -94,7 +94,10 @@ impl Ddl<'_> {
                 shape.columns.push(NewColumn {
                     name,
                     ty,
-                    declared: ty.name(self.dialect),
+                    declared: match ty.has_labels() {
+                        true => crate::user_types::declared_of(ty),
+                        false => ty.name(self.dialect),
+                    },
                     is_nullable: true,
                     default: None,
                     collation: match self.dialect {

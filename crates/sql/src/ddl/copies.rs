@@ -69,7 +69,7 @@ impl Ddl<'_> {
                     Base::Text if self.dialect == Dialect::Mysql => "longtext".to_string(),
                     Base::Double if column.ty.is_float() && self.dialect == Dialect::Mysql => "float".to_string(),
                     Base::Double if self.dialect == Dialect::Mysql => "double".to_string(),
-                    _ => column.ty.name(self.dialect),
+                    _ => crate::user_types::with_names(self.database, &column.ty.name(self.dialect)).into_owned(),
                 };
                 format!("{} {ty}", quote(&column.name))
             })

@@ -138,8 +138,9 @@ impl Ddl<'_> {
         column: &ast::ColumnDef,
         declared_constraints: &mut Declared,
     ) -> Result<(NewColumn, ColumnKeys)> {
-        let mut ty = Type::of_ast(self.dialect, &column.data_type)?;
-        let declared = column.data_type.to_string();
+        let named = crate::user_types::resolve(self.database, self.dialect, &column.data_type)?;
+        let mut ty = named.ty;
+        let declared = named.declared.unwrap_or_else(|| column.data_type.to_string());
         if self.dialect == Dialect::Mysql
             && matches!(column.data_type, ast::DataType::Char(None) | ast::DataType::Character(None))
         {
@@ -269,6 +270,7 @@ impl Ddl<'_> {
         }
         if self.dialect == Dialect::Postgres {
             new.default = new.default.take().filter(|text| self.keeps_default(&new, text));
+            self.default_of_enum(&mut new)?;
             // A text that is no value of the column is refused now.
             let literal = new.default.as_deref().and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
             if let Some(text) = literal.filter(|text| !text.contains(['\'', '\\'])) {
@@ -352,7 +354,8 @@ impl Ddl<'_> {
         let declared = match self.dialect {
             Dialect::Tarantool => None,
             Dialect::Mysql => Some(&column.declared).filter(|_| !column.is_hidden),
-            Dialect::Postgres => Some(&column.declared).filter(|_| column.ty != Type::of(Base::Text)),
+            Dialect::Postgres => Some(&column.declared)
+                .filter(|text| column.ty != Type::of(Base::Text) || crate::user_types::is_declared(text)),
         };
         let count = 4
             + u32::from(column.default.is_some())

@@ -31,6 +31,11 @@ impl Ddl<'_> {
                 Dialect::Mysql => format!("Table '{name}' already exists"),
                 Dialect::Postgres => format!("relation \"{name}\" already exists"),
             };
+            let is_type = crate::user_types::by_name(self.database, &name).is_some();
+            if is_type && self.dialect == Dialect::Postgres && !create.temporary {
+                let what = format!("type \"{name}\" already exists");
+                return Err(Error::new(Condition::DuplicateObject, what));
+            }
             return Err(Error::new(Condition::DuplicateTable, message));
         }
         if create.inherits.is_some() {

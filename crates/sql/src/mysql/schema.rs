@@ -43,7 +43,7 @@ pub(crate) fn type_name(column: &Column) -> String {
         Base::Decimal if column.ty.length > 0 => return format!("decimal({},{})", column.ty.length, column.ty.scale),
         Base::Decimal | Base::Number => "decimal(38,10)",
         Base::Text if column.ty.length > 0 => return format!("varchar({})", column.ty.length),
-        Base::Text | Base::Scalar | Base::Any | Base::Unknown => "longtext",
+        Base::Text | Base::Scalar | Base::Any | Base::Unknown | Base::Enum => "longtext",
         Base::Bytes => "longblob",
         Base::Uuid => "char(36)",
         Base::Date => "date",

@@ -88,7 +88,7 @@ impl Sql {
             }
         };
         let bound = self.bind(database, dialect, text, statement, types);
-        let prepared = Rc::new(bound.map_err(|error| error.located(text))?);
+        let prepared = Rc::new(bound.map_err(|error| error.located(text).with_type_names(database))?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
@@ -117,7 +117,8 @@ impl Sql {
     ) -> Result<Rc<Prepared>> {
         self.speak(context);
         let Parsed { dialect, text, statement } = parsed;
-        let prepared = Rc::new(self.bind(database, dialect, &text, statement, types)?);
+        let bound = self.bind(database, dialect, &text, statement, types);
+        let prepared = Rc::new(bound.map_err(|error| error.with_type_names(database))?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
@@ -153,7 +154,7 @@ impl Sql {
         let (mut explained_params, mut about_accounts) = (None, None);
         let (statement, control) = match (said, dialect) {
             (Said::Parsed(statement), Dialect::Postgres) => {
-                let control = control::of(dialect, &statement)?;
+                let control = control::of(database, dialect, &statement)?;
                 (statement, control)
             }
             (Said::Parsed(statement), _) => (statement, None),
@@ -240,6 +241,13 @@ impl Sql {
         if let Work::Write(write) = &work {
             columns = write.outputs().iter().map(|output| column_of(&binder, output, &Plan::One)).collect();
         }
+        let labels = match &work {
+            Work::Query(query) => &query.outputs[..],
+            Work::Write(write) => write.outputs(),
+            _ => &[],
+        };
+        let labels = labels.iter().enumerate().filter(|(_, output)| output.ty.has_labels());
+        let labels = labels.map(|(at, output)| (at, output.ty)).collect();
         let (params, param_names) = explained_params.unwrap_or_else(|| binder.params());
         let schema_version = database.catalog.schema_version();
         Ok(Prepared {
@@ -255,6 +263,7 @@ impl Sql {
             counted,
             has_writes: binder.writes.get(),
             calculates_with_params: binder.calculates_with_params.get(),
+            labels,
             sizes: binder.sizes(),
         })
     }
@@ -269,5 +278,6 @@ fn column_of(binder: &Binder<'_>, output: &crate::bind::Output, plan: &Plan) -> 
         param = Some(*number);
     }
     let (collation, item) = (output.collation.clone(), output.item);
-    Column { name: output.name.clone(), ty: output.ty, param, origin: binder.origin_of(output), collation, item }
+    let ty = if binder.dialect == Dialect::Postgres { output.ty } else { output.ty.with_texts() };
+    Column { name: output.name.clone(), ty, param, origin: binder.origin_of(output), collation, item }
 }

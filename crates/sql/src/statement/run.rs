@@ -33,6 +33,17 @@ impl Sql {
         params: &[Value],
         sink: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<Outcome> {
+        self.run_prepared(database, context, prepared, params, sink).map_err(|error| error.with_type_names(database))
+    }
+
+    fn run_prepared(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        prepared: &Rc<Prepared>,
+        params: &[Value],
+        sink: &mut dyn FnMut(&[Value]) -> Result<()>,
+    ) -> Result<Outcome> {
         let again;
         self.speak(context);
         let is_current = prepared.schema_version == database.catalog.schema_version()
@@ -43,6 +54,18 @@ impl Sql {
                 again = self.prepare(database, context, prepared.dialect, &prepared.text, &prepared.declared)?;
                 &again
             }
+        };
+        let mut with_texts = |row: &[Value]| {
+            let mut row = row.to_vec();
+            for (at, ty) in &prepared.labels {
+                let value = std::mem::take(&mut row[*at]);
+                row[*at] = crate::user_types::labelled(database, value, *ty);
+            }
+            sink(&row)
+        };
+        let sink: &mut dyn FnMut(&[Value]) -> Result<()> = match prepared.labels.is_empty() {
+            true => sink,
+            false => &mut with_texts,
         };
         if params.len() < prepared.params.len() && prepared.dialect != Dialect::Tarantool {
             let what = format!("the statement has {} parameters, {} were given", prepared.params.len(), params.len());
@@ -389,7 +412,12 @@ fn goes_beyond(error: &Error, statement: &ast::Statement) -> bool {
 
 fn schema_tag(statement: &ast::Statement) -> &'static str {
     match statement {
+        ast::Statement::CreateTable(create) if crate::user_types::is_domain(create) => "CREATE DOMAIN",
         ast::Statement::CreateTable(_) => "CREATE TABLE",
+        ast::Statement::CreateType { .. } => "CREATE TYPE",
+        ast::Statement::AlterType(_) => "ALTER TYPE",
+        ast::Statement::DropDomain(_) => "DROP DOMAIN",
+        ast::Statement::Drop { object_type: ast::ObjectType::Type, .. } => "DROP TYPE",
         ast::Statement::CreateView(_) => "CREATE VIEW",
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
         ast::Statement::AlterTable(alter) if crate::ddl::is_alter_sequence(alter) => "ALTER SEQUENCE",
