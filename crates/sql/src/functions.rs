@@ -390,7 +390,7 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
         return Some(own);
     }
     if dialect == Dialect::Postgres
-        && let Some(own) = crate::postgres_functions::find(name)
+        && let Some(own) = crate::postgres_functions::find(name).or_else(|| crate::net::functions::find(name))
     {
         return Some(own);
     }

@@ -58,6 +58,14 @@ pub enum Base {
     Time,
     /// The same with the distance of its zone: PostgreSQL's `timetz`.
     TimeTz,
+    /// An address and the network it is in: PostgreSQL's `inet`.
+    Inet,
+    /// A network: PostgreSQL's `cidr`.
+    Cidr,
+    /// The address of a device, of 6 bytes.
+    Macaddr,
+    /// The same of 8 bytes.
+    Macaddr8,
     /// A document.
     Json,
     /// A value of any type that can be compared: Tarantool's `scalar`.
@@ -71,7 +79,7 @@ pub enum Base {
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 28] = [
+const BASES: [Base; 32] = [
     Base::Unknown,
     Base::Bool,
     Base::Int1,
@@ -95,6 +103,10 @@ const BASES: [Base; 28] = [
     Base::Interval,
     Base::Time,
     Base::TimeTz,
+    Base::Inet,
+    Base::Cidr,
+    Base::Macaddr,
+    Base::Macaddr8,
     Base::Json,
     Base::Scalar,
     Base::Array,
@@ -327,7 +339,7 @@ impl Type {
             Base::Decimal => "decimal",
             Base::Number => "number",
             Base::Text | Base::Json => "string",
-            Base::Bytes => "varbinary",
+            Base::Bytes | Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8 => "varbinary",
             Base::Uuid => "uuid",
             Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time | Base::TimeTz => "datetime",
             Base::Interval => "interval",
@@ -533,6 +545,10 @@ impl Type {
             }
             "time" if dialect == Dialect::Postgres => Base::Time,
             "timetz" if dialect == Dialect::Postgres => Base::TimeTz,
+            "inet" if dialect == Dialect::Postgres => Base::Inet,
+            "cidr" if dialect == Dialect::Postgres => Base::Cidr,
+            "macaddr" if dialect == Dialect::Postgres => Base::Macaddr,
+            "macaddr8" if dialect == Dialect::Postgres => Base::Macaddr8,
             "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
             _ => return None,
         };
@@ -568,6 +584,10 @@ impl Type {
                 Base::Interval => "interval",
                 Base::Time => "time without time zone",
                 Base::TimeTz => "time with time zone",
+                Base::Inet => "inet",
+                Base::Cidr => "cidr",
+                Base::Macaddr => "macaddr",
+                Base::Macaddr8 => "macaddr8",
                 Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
                 Base::Array => "anyarray",
                 Base::Json if self.is_plain_json() => "json",
@@ -627,6 +647,8 @@ impl Type {
             (Timestamp, Date) => self,
             (Date | Timestamp, TimestampTz) | (TimestampTz, Date | Timestamp) => Type::of(TimestampTz),
             (Base::Time, Base::TimeTz) | (Base::TimeTz, Base::Time) => Type::of(Base::TimeTz),
+            (Base::Inet, Base::Cidr) | (Base::Cidr, Base::Inet) => Type::of(Base::Inet),
+            (Base::Macaddr, Base::Macaddr8) | (Base::Macaddr8, Base::Macaddr) => Type::of(Base::Macaddr8),
             (Text, Base::Json) | (Base::Json, Text) => Type::of(Text),
             _ => return None,
         })

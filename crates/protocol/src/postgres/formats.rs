@@ -35,6 +35,10 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Interval => 1186,
         Base::Time => 1083,
         Base::TimeTz => 1266,
+        Base::Inet => 869,
+        Base::Cidr => 650,
+        Base::Macaddr => 829,
+        Base::Macaddr8 => 774,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
         Base::Array if ty.is_vector() => 22,
@@ -51,6 +55,8 @@ pub(super) fn size_of(ty: Type) -> i16 {
         23 | 26 | 700 | 1082 => 4,
         20 | 701 | 1083 | 1114 | 1184 => 8,
         1266 => 12,
+        829 => 6,
+        774 => 8,
         2950 | 1186 => 16,
         19 => 64,
         _ => -1,
@@ -85,6 +91,10 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         1082 => Base::Date,
         1083 => Base::Time,
         1266 => Base::TimeTz,
+        869 => Base::Inet,
+        650 => Base::Cidr,
+        829 => Base::Macaddr,
+        774 => Base::Macaddr8,
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
@@ -115,6 +125,10 @@ fn array_of(element: u32) -> u32 {
         1082 => 1182,
         1083 => 1183,
         1266 => 1270,
+        869 => 1041,
+        650 => 651,
+        829 => 1040,
+        774 => 775,
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
@@ -141,6 +155,10 @@ fn element_of(oid: u32) -> Option<u32> {
         1182 => 1082,
         1183 => 1083,
         1270 => 1266,
+        1041 => 869,
+        651 => 650,
+        1040 => 829,
+        775 => 774,
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
@@ -190,7 +208,9 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type, zone: Option
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
         Value::Datetime(moment) => put_moment(out, moment, ty, zone),
-        Value::Interval(_) => out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes()),
+        Value::Interval(_) | Value::Bytes(_) => {
+            out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes())
+        }
         Value::Double(_) if ty.is_float() => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
@@ -283,6 +303,9 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             put_numeric(out, &value.as_decimal().unwrap_or_else(|| Decimal::from(0i64)), ty)
         }
         (17, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+        (650 | 774 | 829 | 869, value) if let Some(sent) = sql::network_to_wire(value, ty) => {
+            out.extend_from_slice(&sent);
+        }
         (2950, Value::Uuid(bytes)) => out.extend_from_slice(&bytes[..]),
         (1082, Value::Datetime(moment)) if let Some(name) = sql::endless_name(moment) => {
             let days = if name.starts_with('-') { i32::MIN } else { i32::MAX };
@@ -438,6 +461,7 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
         1700 => read_numeric(bytes).ok_or_else(wrong)?,
         17 => Value::Bytes(bytes.into()),
         2950 => Value::Uuid(Rc::new(bytes.try_into().map_err(|_| wrong())?)),
+        650 | 774 | 829 | 869 => sql::network_of_wire(bytes, type_of(oid)?).ok_or_else(wrong)?,
         1082 => {
             let days = i32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?);
             let seconds = i64::from(days) * 86_400 + EPOCH_SECONDS;
@@ -631,7 +655,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
+        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 650, 774, 829, 869, 1041, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
             let _ = read_value(&bytes, oid, Type::UNKNOWN, true);
             let _ = read_value(&bytes, oid, Type::UNKNOWN, false);
         }

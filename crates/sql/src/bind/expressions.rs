@@ -470,6 +470,13 @@ impl Binder<'_> {
             },
             _ => bound,
         };
+        let bound = match bound.ty.is_address() && bound.ty.base != to.base {
+            true => match self.cast_net(bound, to, strictness)? {
+                Ok(done) => return Ok(done),
+                Err(bound) => bound,
+            },
+            false => bound,
+        };
         let is_shown_by_type = bound.ty.is_moment()
             || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time | Base::TimeTz)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
@@ -545,6 +552,8 @@ impl Binder<'_> {
                 Err(self.no_operator(sign, a.ty, b.ty))
             }
             (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
+            // They are kept alike.
+            (Base::Inet, Base::Cidr) | (Base::Cidr, Base::Inet) => Ok((a, b)),
             // A time is the span since midnight beside one.
             (Base::Time, Base::Interval) if self.dialect == Dialect::Postgres => {
                 Ok((to(a, Type::of(Base::Interval))?, b))

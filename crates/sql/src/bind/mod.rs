@@ -21,6 +21,7 @@ mod keyed;
 mod merge;
 mod moments;
 mod mysql;
+mod net;
 mod operators;
 mod origin;
 mod query;

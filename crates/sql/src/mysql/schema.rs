@@ -46,6 +46,7 @@ pub(crate) fn type_name(column: &Column) -> String {
         Base::Text | Base::Scalar | Base::Any | Base::Unknown => "longtext",
         Base::Bytes => "longblob",
         Base::Uuid => "char(36)",
+        Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8 => "varchar(43)",
         Base::Date => "date",
         Base::Timestamp | Base::TimestampTz => "datetime(6)",
         Base::Interval => "varchar(255)",
