@@ -50,6 +50,10 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Interval, Value::Interval(interval)) if to.length > 0 => with_digits_of_span(&interval, to),
         (Base::Interval, value @ Value::Interval(_)) => value,
         (Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8, value) => to_net(dialect, value, to)?,
+        (_, Value::Text(text)) if to.is_range() => crate::range::parse(&text, to, None)?,
+        (_, Value::Bytes(bytes)) if to.is_range() && crate::range::display(&bytes, to, None).is_some() => {
+            Value::Bytes(bytes)
+        }
         (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
         (Base::Array, value @ Value::Document(_)) if to.element().base != Base::Any => {

@@ -390,7 +390,9 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
         return Some(own);
     }
     if dialect == Dialect::Postgres
-        && let Some(own) = crate::postgres_functions::find(name).or_else(|| crate::net::functions::find(name))
+        && let Some(own) = crate::postgres_functions::find(name)
+            .or_else(|| crate::net::functions::find(name))
+            .or_else(|| crate::range::functions::find(name))
     {
         return Some(own);
     }

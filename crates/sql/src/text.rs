@@ -38,7 +38,7 @@ pub fn display_in(dialect: Dialect, value: &Value, ty: Type, zone: Option<&Zone>
         return crate::clock::display_zoned(moment);
     }
     if let Value::Bytes(bytes) = value
-        && let Some(text) = crate::net::display(bytes, ty)
+        && let Some(text) = crate::net::display(bytes, ty).or_else(|| crate::range::display(bytes, ty, zone))
     {
         return text;
     }

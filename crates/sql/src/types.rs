@@ -66,6 +66,18 @@ pub enum Base {
     Macaddr,
     /// The same of 8 bytes.
     Macaddr8,
+    /// From one whole number to another: PostgreSQL's `int4range`.
+    Int4Range,
+    /// The same of 64 bits.
+    Int8Range,
+    /// From one exact number to another.
+    NumRange,
+    /// From one day to another.
+    DateRange,
+    /// From one moment of some clock to another.
+    TsRange,
+    /// From one moment to another.
+    TstzRange,
     /// A document.
     Json,
     /// A value of any type that can be compared: Tarantool's `scalar`.
@@ -79,7 +91,7 @@ pub enum Base {
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 32] = [
+const BASES: [Base; 38] = [
     Base::Unknown,
     Base::Bool,
     Base::Int1,
@@ -107,6 +119,12 @@ const BASES: [Base; 32] = [
     Base::Cidr,
     Base::Macaddr,
     Base::Macaddr8,
+    Base::Int4Range,
+    Base::Int8Range,
+    Base::NumRange,
+    Base::DateRange,
+    Base::TsRange,
+    Base::TstzRange,
     Base::Json,
     Base::Scalar,
     Base::Array,
@@ -340,6 +358,8 @@ impl Type {
             Base::Number => "number",
             Base::Text | Base::Json => "string",
             Base::Bytes | Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8 => "varbinary",
+            Base::Int4Range | Base::Int8Range | Base::NumRange => "varbinary",
+            Base::DateRange | Base::TsRange | Base::TstzRange => "varbinary",
             Base::Uuid => "uuid",
             Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time | Base::TimeTz => "datetime",
             Base::Interval => "interval",
@@ -549,6 +569,12 @@ impl Type {
             "cidr" if dialect == Dialect::Postgres => Base::Cidr,
             "macaddr" if dialect == Dialect::Postgres => Base::Macaddr,
             "macaddr8" if dialect == Dialect::Postgres => Base::Macaddr8,
+            "int4range" if dialect == Dialect::Postgres => Base::Int4Range,
+            "int8range" if dialect == Dialect::Postgres => Base::Int8Range,
+            "numrange" if dialect == Dialect::Postgres => Base::NumRange,
+            "daterange" if dialect == Dialect::Postgres => Base::DateRange,
+            "tsrange" if dialect == Dialect::Postgres => Base::TsRange,
+            "tstzrange" if dialect == Dialect::Postgres => Base::TstzRange,
             "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
             _ => return None,
         };
@@ -588,6 +614,12 @@ impl Type {
                 Base::Cidr => "cidr",
                 Base::Macaddr => "macaddr",
                 Base::Macaddr8 => "macaddr8",
+                Base::Int4Range => "int4range",
+                Base::Int8Range => "int8range",
+                Base::NumRange => "numrange",
+                Base::DateRange => "daterange",
+                Base::TsRange => "tsrange",
+                Base::TstzRange => "tstzrange",
                 Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
                 Base::Array => "anyarray",
                 Base::Json if self.is_plain_json() => "json",

@@ -39,6 +39,12 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Cidr => 650,
         Base::Macaddr => 829,
         Base::Macaddr8 => 774,
+        Base::Int4Range => 3904,
+        Base::Int8Range => 3926,
+        Base::NumRange => 3906,
+        Base::DateRange => 3912,
+        Base::TsRange => 3908,
+        Base::TstzRange => 3910,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
         Base::Array if ty.is_vector() => 22,
@@ -95,6 +101,12 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         650 => Base::Cidr,
         829 => Base::Macaddr,
         774 => Base::Macaddr8,
+        3904 => Base::Int4Range,
+        3906 => Base::NumRange,
+        3908 => Base::TsRange,
+        3910 => Base::TstzRange,
+        3912 => Base::DateRange,
+        3926 => Base::Int8Range,
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
@@ -129,6 +141,7 @@ fn array_of(element: u32) -> u32 {
         650 => 651,
         829 => 1040,
         774 => 775,
+        3904 | 3906 | 3908 | 3910 | 3912 | 3926 => element + 1,
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
@@ -159,6 +172,7 @@ fn element_of(oid: u32) -> Option<u32> {
         651 => 650,
         1040 => 829,
         775 => 774,
+        3905 | 3907 | 3909 | 3911 | 3913 | 3927 => oid - 1,
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
@@ -209,7 +223,7 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type, zone: Option
         }
         Value::Datetime(moment) => put_moment(out, moment, ty, zone),
         Value::Interval(_) | Value::Bytes(_) => {
-            out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes())
+            out.extend_from_slice(sql::display_in(Dialect::Postgres, value, ty, zone).as_bytes());
         }
         Value::Double(_) if ty.is_float() => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
@@ -341,6 +355,12 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             out.extend_from_slice(&micros.to_be_bytes());
             out.extend_from_slice(&i32::try_from(days).map_err(|_| out_of_range())?.to_be_bytes());
             out.extend_from_slice(&i32::try_from(months).map_err(|_| out_of_range())?.to_be_bytes());
+        }
+        (_, value) if let (Some((flags, ends)), Some(of)) = (sql::range_parts(value, ty), ty.of_ends()) => {
+            out.push(flags);
+            for end in &ends {
+                put_value(out, end, of, true, None)?;
+            }
         }
         (3802, value) => {
             out.push(1);
@@ -503,6 +523,7 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
             interval.fields[7] = micros % 1_000_000 * 1000;
             Value::Interval(Rc::new(interval))
         }
+        3904 | 3906 | 3908 | 3910 | 3912 | 3926 => read_range(bytes, type_of(oid)?).unwrap_or_else(|| Err(wrong()))?,
         3802 => match bytes.split_first() {
             Some((1, text)) => sql::parse_value(Dialect::Postgres, super::message::utf8(text)?, Type::of(Base::Json))?,
             _ => return Err(wrong()),
@@ -511,6 +532,28 @@ fn read_binary(bytes: &[u8], oid: u32) -> Result<Value, Error> {
         oid if element_of(oid).is_some() => read_binary_array(bytes).unwrap_or_else(|| Err(wrong()))?,
         _ => Value::text(super::message::utf8(bytes)?),
     })
+}
+
+/// A range: its flags, and each of its ends with its length.
+fn read_range(bytes: &[u8], ty: Type) -> Option<Result<Value, Error>> {
+    let (flags, mut rest) = bytes.split_first().filter(|(flags, _)| **flags < 32)?;
+    let of = oid_of(ty.of_ends()?);
+    let count = match *flags {
+        flags if flags & 1 != 0 => 0,
+        flags => usize::from(flags & 8 == 0) + usize::from(flags & 16 == 0),
+    };
+    let mut ends = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (length, behind) = rest.split_first_chunk::<4>()?;
+        let (end, behind) = behind.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        match read_binary(end, of) {
+            Ok(Value::Datetime(moment)) if !moment.is_good() => return None,
+            Ok(value) => ends.push(value),
+            Err(error) => return Some(Err(error)),
+        }
+        rest = behind;
+    }
+    rest.is_empty().then(|| sql::range_of_parts(*flags, ends, ty))
 }
 
 fn read_numeric(bytes: &[u8]) -> Option<Value> {
@@ -655,7 +698,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 650, 774, 829, 869, 1041, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
+        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 650, 774, 829, 869, 1041, 3904, 3906, 3910, 3912, 3926, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
             let _ = read_value(&bytes, oid, Type::UNKNOWN, true);
             let _ = read_value(&bytes, oid, Type::UNKNOWN, false);
         }

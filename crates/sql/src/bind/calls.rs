@@ -352,7 +352,7 @@ impl Binder<'_> {
         let is_wrong = |argument: &Bound| !is_open(argument.ty) && !argument.ty.is_number();
         let is_no_moment = |argument: &Bound| argument.ty.is_number() || argument.ty.base == Base::Bool;
         let truncates = name == "date_trunc" && arguments.get(1).is_some_and(is_no_moment);
-        let is_text_of_address = takes_text(name) && arguments.iter().any(|argument| argument.ty.is_address());
+        let is_text_of_address = takes_text(name) && arguments.iter().any(|argument| argument.ty.is_coded());
         match truncates || is_text_of_address || is_of_numbers && arguments.iter().any(is_wrong) {
             true => {
                 let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
@@ -429,7 +429,7 @@ fn rounds(name: &str, count: usize) -> bool {
     count == 1 && matches!(name, "round" | "trunc" | "ceil" | "ceiling" | "floor" | "sign")
 }
 
-/// True for functions of PostgreSQL that take no address of a network for the text that it is shown as.
+/// True for functions of PostgreSQL that take no address and no range for the text that it is shown as.
 fn takes_text(name: &str) -> bool {
     const NAMES: [&str; 20] = [
         "upper",

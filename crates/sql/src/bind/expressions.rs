@@ -477,7 +477,12 @@ impl Binder<'_> {
             },
             false => bound,
         };
+        let bound = match self.cast_range(bound, to)? {
+            Ok(done) => return Ok(done),
+            Err(bound) => bound,
+        };
         let is_shown_by_type = bound.ty.is_moment()
+            || bound.ty.is_range()
             || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time | Base::TimeTz)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
         let is_shown_by_type = match self.dialect {

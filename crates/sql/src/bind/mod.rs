@@ -25,6 +25,7 @@ mod net;
 mod operators;
 mod origin;
 mod query;
+mod ranges;
 mod select;
 mod sets;
 mod subqueries;

@@ -194,6 +194,9 @@ impl Binder<'_> {
         if let Some(found) = self.bind_net_call(name, arguments)? {
             return Ok(Some(found));
         }
+        if let Some(found) = self.bind_range_call(name, arguments)? {
+            return Ok(Some(found));
+        }
         match name {
             "to_char" if arguments.len() == 2 && arguments[0].ty.base == Base::TimestampTz => {
                 return self.call("to_char_here", std::mem::take(arguments)).map(Some);

@@ -9,10 +9,11 @@ use crate::net::{is_mac, is_network};
 use crate::types::{Base, Type};
 use crate::value::Value;
 
-/// True if a value of one type may be cast to the other, one of which is an address.
+/// True if a value of one type may be cast to the other, one of which is an address or a range.
 pub(super) fn casts(from: Type, to: Type) -> bool {
     let is_open = |ty: Type| matches!(ty.base, Base::Text | Base::Unknown | Base::Any);
     is_open(from)
+        || from.base == to.base
         || to.base == Base::Text
         || is_network(from) && is_network(to)
         || is_mac(from) && is_mac(to)

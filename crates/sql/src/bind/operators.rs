@@ -117,7 +117,7 @@ impl Binder<'_> {
         }
         let as_text = |bound: Bound| match bound.ty.base {
             Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
-            _ if bound.ty.is_float() || bound.ty.is_address() => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+            _ if bound.ty.is_float() || bound.ty.is_coded() => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
             _ => Ok(bound),
         };
         let (a, b) = (as_text(a)?, as_text(b)?);
@@ -339,6 +339,9 @@ impl Binder<'_> {
         let manner =
             Manner { zero_gives_null: self.dialect.zero_gives_null(), short_quotients: self.dialect == Dialect::Mysql };
         if let Some(found) = self.operator_of_nets(operation.sign(), &a, &b)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.operator_of_ranges(operation.sign(), &a, &b)? {
             return Ok(found);
         }
         if let Some(found) = self.arithmetic_of_time(operation, &a, &b)? {

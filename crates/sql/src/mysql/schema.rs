@@ -47,6 +47,8 @@ pub(crate) fn type_name(column: &Column) -> String {
         Base::Bytes => "longblob",
         Base::Uuid => "char(36)",
         Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8 => "varchar(43)",
+        Base::Int4Range | Base::Int8Range | Base::NumRange => "varchar(255)",
+        Base::DateRange | Base::TsRange | Base::TstzRange => "varchar(255)",
         Base::Date => "date",
         Base::Timestamp | Base::TimestampTz => "datetime(6)",
         Base::Interval => "varchar(255)",

@@ -129,6 +129,11 @@ impl Type {
     pub fn is_address(self) -> bool {
         matches!(self.base, Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8)
     }
+
+    /// True for all types whose values are kept as bytes and shown as text.
+    pub fn is_coded(self) -> bool {
+        self.is_address() || self.is_range()
+    }
 }
 
 /// True for `inet` and `cidr`.
