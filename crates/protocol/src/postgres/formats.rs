@@ -665,6 +665,42 @@ mod tests {
     }
 
     #[test]
+    fn addresses_and_ranges_have_the_binary_form_of_postgresql() {
+        for (base, text, sent) in [
+            (Base::Inet, "192.168.0.1/24", &[2, 24, 0, 4, 192, 168, 0, 1][..]),
+            (Base::Cidr, "10.0.0.0/8", &[2, 8, 1, 4, 10, 0, 0, 0]),
+            (Base::Inet, "::1", &[3, 128, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            (Base::Macaddr, "08:00:2b:01:02:03", &[8, 0, 43, 1, 2, 3]),
+            (Base::Int4Range, "[1,5)", &[2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 5]),
+            (Base::Int8Range, "(,5)", &[8, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 5]),
+            (Base::DateRange, "[2000-01-02,)", &[18, 0, 0, 0, 4, 0, 0, 0, 1]),
+            (Base::NumRange, "(,)", &[24]),
+            (Base::TsRange, "empty", &[1]),
+        ] {
+            let ty = Type::of(base);
+            let value = read_value(text.as_bytes(), oid_of(ty), ty, false).unwrap();
+            let mut out = Vec::new();
+            put_value(&mut out, &value, ty, true, None).unwrap();
+            assert_eq!(&out[4..], sent, "{text}");
+            let again = read_value(sent, oid_of(ty), ty, true).unwrap();
+            assert_eq!((again.order(&value), plain(&again, base)), (std::cmp::Ordering::Equal, text.to_string()));
+        }
+        // A network with bits behind its mask, an address of another length, ends that are missing or too many.
+        for (base, sent) in [
+            (Base::Cidr, &[2, 8, 1, 4, 10, 1, 0, 0][..]),
+            (Base::Inet, &[2, 33, 0, 4, 10, 1, 0, 0]),
+            (Base::Inet, &[3, 33, 0, 4, 10, 1, 0, 0]),
+            (Base::Macaddr, &[8, 0, 43, 1, 2]),
+            (Base::Int4Range, &[2, 0, 0, 0, 4, 0, 0, 0, 1]),
+            (Base::Int4Range, &[1, 0]),
+            (Base::Int4Range, &[2, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 4, 0, 0, 0, 1]),
+        ] {
+            let ty = Type::of(base);
+            assert!(read_value(sent, oid_of(ty), ty, true).is_err(), "{sent:?}");
+        }
+    }
+
+    #[test]
     fn arrays_are_read_as_they_are_written() {
         for (text, oid) in
             [("{}", 1007), ("{1,2,NULL}", 1007), ("{{1,2},{3,4}}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)]
