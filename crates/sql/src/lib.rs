@@ -25,6 +25,7 @@ mod cast;
 mod catalog;
 mod change;
 mod clock;
+mod collations;
 mod comments;
 mod condition;
 mod constraint;

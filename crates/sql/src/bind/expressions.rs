@@ -231,11 +231,7 @@ impl Binder<'_> {
             E::Collate { expr, collation } => {
                 let name = self.dialect.object_name(collation)?;
                 let value = self.bind(scope, expr)?;
-                let known = self
-                    .database
-                    .catalog
-                    .collation_by_name(&name)
-                    .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
+                let known = crate::collations::find(self.database, self.dialect, &name);
                 match (known, name.to_ascii_lowercase().as_str()) {
                     (Some(collation), _) => Bound { collation: Some(collation).filter(|c| !c.is_binary()), ..value },
                     (None, "c" | "posix" | "default" | "binary") => Bound { collation: None, ..value },
