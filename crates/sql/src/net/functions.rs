@@ -153,7 +153,8 @@ crate::functions::alike! {
     "mac_narrowed" (1, 1) Returns::Type(Base::Macaddr), true => |_, a| match mac(&a[0])? {
         [a, b, c, 0xff, 0xfe, d, e, f] => Ok(Value::Bytes([*a, *b, *c, *d, *e, *f][..].into())),
         _ => Err(Error::new(Condition::NumericOutOfRange, "macaddr8 data out of range to convert to macaddr").hint(
-            "Only addresses that have FF and FE as values in the 4th and 5th bytes from the left, for example xx:xx:xx:ff:fe:xx:xx:xx, are eligible to be converted from macaddr8 to macaddr.",
+            "Only addresses that have FF and FE as values in the 4th and 5th bytes from the left, \
+             for example xx:xx:xx:ff:fe:xx:xx:xx, are eligible to be converted from macaddr8 to macaddr.",
         )),
     };
     "mac_with_bit" (1, 1) FIRST, true => |_, a| {
