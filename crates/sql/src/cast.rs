@@ -50,6 +50,11 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Interval, Value::Text(text)) => with_digits_of_span(&crate::spans::parse_interval(&text)?, to),
         (Base::Interval, Value::Interval(interval)) if to.length > 0 => with_digits_of_span(&interval, to),
         (Base::Interval, value @ Value::Interval(_)) => value,
+        (Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8, value) => to_net(dialect, value, to)?,
+        (_, Value::Text(text)) if to.is_range() => crate::range::parse(&text, to, None)?,
+        (_, Value::Bytes(bytes)) if to.is_range() && crate::range::display(&bytes, to, None).is_some() => {
+            Value::Bytes(bytes)
+        }
         (Base::Json, Value::Text(text)) => to_json(dialect, &text, to)?,
         (Base::Json, value) => Value::text(display(dialect, &value)),
         (Base::Array, value @ Value::Document(_)) if to.element().base != Base::Any => {
@@ -489,6 +494,18 @@ fn to_uuid(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
             let bytes = from_hex(&digits).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
             bytes.map(|bytes| Value::Uuid(Rc::new(bytes))).ok_or_else(|| invalid(dialect, text, to))
         }
+        value => Err(mismatch(dialect, value, to)),
+    }
+}
+
+fn to_net(dialect: Dialect, value: Value, to: Type) -> Result<Value> {
+    match &value {
+        Value::Text(text) => match to.base {
+            Base::Macaddr => crate::net::parse_mac(text, 6),
+            Base::Macaddr8 => crate::net::parse_mac(text, 8),
+            base => crate::net::parse(text, base == Base::Cidr).map(|found| found.value()),
+        },
+        Value::Bytes(bytes) if crate::net::display(bytes, to).is_some() => Ok(value),
         value => Err(mismatch(dialect, value, to)),
     }
 }

@@ -21,9 +21,9 @@ pub(crate) use types::{PG_TYPES, format_type};
 pub(crate) use user_types::{name_of_number, number_of_name, type_of_column};
 
 use postgres::{
-    access_method_rows, attribute_rows, class_rows, constraint_rows, database_rows, default_rows, description_rows,
-    index_rows, namespace_rows, pg_indexes_rows, pg_sequences_rows, pg_tables_rows, pg_views_rows, role_rows,
-    sequence_rows, setting_rows, table_statistics,
+    access_method_rows, attribute_rows, class_rows, collation_rows, constraint_rows, database_rows, default_rows,
+    description_rows, index_rows, namespace_rows, pg_indexes_rows, pg_sequences_rows, pg_tables_rows, pg_views_rows,
+    role_rows, sequence_rows, setting_rows, table_statistics,
 };
 use standard::{
     standard_checks, standard_columns, standard_constraints, standard_keys, standard_references, standard_schemas,
@@ -430,6 +430,9 @@ virtuals! {
         oid: Int8, rulename: Text, ev_class: Int8, ev_type: Text, ev_enabled: Text, is_instead: Bool, ev_qual: Text, ev_action: Text,
     ] => depends::rules;
     pg_catalog.pg_description [objoid: Int8, classoid: Int8, objsubid: Int8, description: Text] => description_rows;
+    pg_catalog.pg_collation [
+        oid: Int8, collname: Text, collnamespace: Int8, collowner: Int8, collprovider: Text, collencoding: Int8, collisdeterministic: Bool,
+    ] => collation_rows;
     pg_catalog.pg_am [oid: Int8, amname: Text, amhandler: Text, amtype: Text] => access_method_rows;
     pg_catalog.pg_sequences [
         schemaname: Text, sequencename: Text, sequenceowner: Text, data_type: Text, start_value: Int8, min_value: Int8, max_value: Int8,

@@ -125,6 +125,8 @@ conditions! {
     InvalidDatetime = "22007", 1292, SqlTypeMismatch;
     /// An argument is one that a function does not take.
     InvalidArgument = "22023", 1210, SqlExecute;
+    /// Values that do not fit together.
+    DataException = "22000", 1210, SqlExecute;
     /// A regular expression is none.
     InvalidRegex = "2201B", 1139, SqlExecute;
     /// Bytes are no UTF-8.

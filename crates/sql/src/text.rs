@@ -37,6 +37,11 @@ pub fn display_in(dialect: Dialect, value: &Value, ty: Type, zone: Option<&Zone>
     if let (Value::Datetime(moment), Base::TimeTz) = (value, ty.base) {
         return crate::clock::display_zoned(moment);
     }
+    if let Value::Bytes(bytes) = value
+        && let Some(text) = crate::net::display(bytes, ty).or_else(|| crate::range::display(bytes, ty, zone))
+    {
+        return text;
+    }
     match (value, ty.double_digits()) {
         (Value::Double(double), Some(digits)) if double.is_finite() => {
             return crate::cast::display_fixed(*double, digits);

@@ -58,6 +58,26 @@ pub enum Base {
     Time,
     /// The same with the distance of its zone: PostgreSQL's `timetz`.
     TimeTz,
+    /// An address and the network it is in: PostgreSQL's `inet`.
+    Inet,
+    /// A network: PostgreSQL's `cidr`.
+    Cidr,
+    /// The address of a device, of 6 bytes.
+    Macaddr,
+    /// The same of 8 bytes.
+    Macaddr8,
+    /// From one whole number to another: PostgreSQL's `int4range`.
+    Int4Range,
+    /// The same of 64 bits.
+    Int8Range,
+    /// From one exact number to another.
+    NumRange,
+    /// From one day to another.
+    DateRange,
+    /// From one moment of some clock to another.
+    TsRange,
+    /// From one moment to another.
+    TstzRange,
     /// A document.
     Json,
     /// A value of any type that can be compared: Tarantool's `scalar`.
@@ -73,7 +93,7 @@ pub enum Base {
 }
 
 /// All of them, each at its number.
-const BASES: [Base; 29] = [
+const BASES: [Base; 39] = [
     Base::Unknown,
     Base::Bool,
     Base::Int1,
@@ -97,6 +117,16 @@ const BASES: [Base; 29] = [
     Base::Interval,
     Base::Time,
     Base::TimeTz,
+    Base::Inet,
+    Base::Cidr,
+    Base::Macaddr,
+    Base::Macaddr8,
+    Base::Int4Range,
+    Base::Int8Range,
+    Base::NumRange,
+    Base::DateRange,
+    Base::TsRange,
+    Base::TstzRange,
     Base::Json,
     Base::Scalar,
     Base::Array,
@@ -335,7 +365,9 @@ impl Type {
             Base::Decimal => "decimal",
             Base::Number | Base::Enum => "number",
             Base::Text | Base::Json => "string",
-            Base::Bytes => "varbinary",
+            Base::Bytes | Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8 => "varbinary",
+            Base::Int4Range | Base::Int8Range | Base::NumRange => "varbinary",
+            Base::DateRange | Base::TsRange | Base::TstzRange => "varbinary",
             Base::Uuid => "uuid",
             Base::Date | Base::Timestamp | Base::TimestampTz | Base::Time | Base::TimeTz => "datetime",
             Base::Interval => "interval",
@@ -541,6 +573,16 @@ impl Type {
             }
             "time" if dialect == Dialect::Postgres => Base::Time,
             "timetz" if dialect == Dialect::Postgres => Base::TimeTz,
+            "inet" if dialect == Dialect::Postgres => Base::Inet,
+            "cidr" if dialect == Dialect::Postgres => Base::Cidr,
+            "macaddr" if dialect == Dialect::Postgres => Base::Macaddr,
+            "macaddr8" if dialect == Dialect::Postgres => Base::Macaddr8,
+            "int4range" if dialect == Dialect::Postgres => Base::Int4Range,
+            "int8range" if dialect == Dialect::Postgres => Base::Int8Range,
+            "numrange" if dialect == Dialect::Postgres => Base::NumRange,
+            "daterange" if dialect == Dialect::Postgres => Base::DateRange,
+            "tsrange" if dialect == Dialect::Postgres => Base::TsRange,
+            "tstzrange" if dialect == Dialect::Postgres => Base::TstzRange,
             "varbinary" if dialect == Dialect::Tarantool => Base::Bytes,
             _ => return None,
         };
@@ -576,6 +618,16 @@ impl Type {
                 Base::Interval => "interval",
                 Base::Time => "time without time zone",
                 Base::TimeTz => "time with time zone",
+                Base::Inet => "inet",
+                Base::Cidr => "cidr",
+                Base::Macaddr => "macaddr",
+                Base::Macaddr8 => "macaddr8",
+                Base::Int4Range => "int4range",
+                Base::Int8Range => "int8range",
+                Base::NumRange => "numrange",
+                Base::DateRange => "daterange",
+                Base::TsRange => "tsrange",
+                Base::TstzRange => "tstzrange",
                 Base::Array if self.scale > 0 => return format!("{}[]", self.element().name(dialect)),
                 Base::Array => "anyarray",
                 Base::Enum => return crate::user_types::marked(self.length),
@@ -638,6 +690,8 @@ impl Type {
             (Timestamp, Date) => self,
             (Date | Timestamp, TimestampTz) | (TimestampTz, Date | Timestamp) => Type::of(TimestampTz),
             (Base::Time, Base::TimeTz) | (Base::TimeTz, Base::Time) => Type::of(Base::TimeTz),
+            (Base::Inet, Base::Cidr) | (Base::Cidr, Base::Inet) => Type::of(Base::Inet),
+            (Base::Macaddr, Base::Macaddr8) | (Base::Macaddr8, Base::Macaddr) => Type::of(Base::Macaddr8),
             (Text, Base::Json) | (Base::Json, Text) => Type::of(Text),
             _ => return None,
         })

@@ -74,6 +74,9 @@ fn kind_of(ty: Type) -> (u8, u16, u32, u8) {
         Base::Bytes => (kinds::BLOB, BINARY, u32::MAX, 0),
         Base::Unknown => (kinds::NULL, BINARY, 0, 0),
         Base::Text if ty.length > 0 => (kinds::VAR_STRING, 0, ty.length.saturating_mul(4), 0),
+        Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8 => (kinds::VAR_STRING, 0, 172, 31),
+        Base::Int4Range | Base::Int8Range | Base::NumRange => (kinds::VAR_STRING, 0, 1020, 31),
+        Base::DateRange | Base::TsRange | Base::TstzRange => (kinds::VAR_STRING, 0, 1020, 31),
         Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any | Base::Enum => {
             (kinds::VAR_STRING, 0, 262_140, 31)
         }
@@ -99,6 +102,7 @@ pub(super) fn put_column(out: &mut Vec<u8>, column: &Column, database: &str) {
     let (mut kind, mut flags, length, decimals) = kind_of(column.ty);
     let charset = match column.ty.base {
         Base::Text | Base::Uuid | Base::Interval | Base::Scalar | Base::Any | Base::Enum => UTF8MB4,
+        _ if column.ty.is_coded() => UTF8MB4,
         _ => BYTES,
     };
     put_counted(out, b"def");
@@ -146,7 +150,7 @@ pub(super) fn put_text_row(out: &mut Vec<u8>, row: &[Value], columns: &[Column])
         match value {
             Value::Null => out.push(0xfb),
             Value::Text(text) => put_counted(out, text.as_bytes()),
-            Value::Bytes(bytes) => put_counted(out, bytes),
+            Value::Bytes(bytes) if !column.ty.is_coded() => put_counted(out, bytes),
             value => {
                 text.clear();
                 put_plain(&mut text, value, column.ty);
@@ -165,7 +169,7 @@ fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type) {
         Value::Int(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
         Value::Uint(value) => out.extend_from_slice(buffer.format(*value).as_bytes()),
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
-        Value::Bytes(bytes) => out.extend_from_slice(bytes),
+        Value::Bytes(bytes) if !ty.is_coded() => out.extend_from_slice(bytes),
         // Most doubles are shown without an exponent.
         Value::Double(value) if !ty.is_shown_shorter() && (1e-4..1e15).contains(&value.abs()) => {
             let _ = write!(out, "{value}");

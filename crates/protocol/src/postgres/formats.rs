@@ -30,6 +30,16 @@ pub(super) fn oid_of(ty: Type) -> u32 {
         Base::Interval => 1186,
         Base::Time => 1083,
         Base::TimeTz => 1266,
+        Base::Inet => 869,
+        Base::Cidr => 650,
+        Base::Macaddr => 829,
+        Base::Macaddr8 => 774,
+        Base::Int4Range => 3904,
+        Base::Int8Range => 3926,
+        Base::NumRange => 3906,
+        Base::DateRange => 3912,
+        Base::TsRange => 3908,
+        Base::TstzRange => 3910,
         Base::Json if ty.is_plain_json() => 114,
         Base::Json => 3802,
         Base::Array if ty.is_vector() => 22,
@@ -49,6 +59,8 @@ pub(super) fn size_of(ty: Type) -> i16 {
         _ if ty.base == Base::Enum => 4,
         20 | 701 | 1083 | 1114 | 1184 => 8,
         1266 => 12,
+        829 => 6,
+        774 => 8,
         2950 | 1186 => 16,
         19 => 64,
         _ => -1,
@@ -83,6 +95,16 @@ pub(super) fn type_of(oid: u32) -> Result<Type, Error> {
         1082 => Base::Date,
         1083 => Base::Time,
         1266 => Base::TimeTz,
+        869 => Base::Inet,
+        650 => Base::Cidr,
+        829 => Base::Macaddr,
+        774 => Base::Macaddr8,
+        3904 => Base::Int4Range,
+        3906 => Base::NumRange,
+        3908 => Base::TsRange,
+        3910 => Base::TstzRange,
+        3912 => Base::DateRange,
+        3926 => Base::Int8Range,
         1114 => Base::Timestamp,
         1184 => Base::TimestampTz,
         1186 => Base::Interval,
@@ -114,6 +136,11 @@ fn array_of(element: u32) -> u32 {
         1082 => 1182,
         1083 => 1183,
         1266 => 1270,
+        869 => 1041,
+        650 => 651,
+        829 => 1040,
+        774 => 775,
+        3904 | 3906 | 3908 | 3910 | 3912 | 3926 => element + 1,
         1114 => 1115,
         1184 => 1185,
         1186 => 1187,
@@ -140,6 +167,11 @@ pub(super) fn element_of(oid: u32) -> Option<u32> {
         1182 => 1082,
         1183 => 1083,
         1270 => 1266,
+        1041 => 869,
+        651 => 650,
+        1040 => 829,
+        775 => 774,
+        3905 | 3907 | 3909 | 3911 | 3913 | 3927 => oid - 1,
         1115 => 1114,
         1185 => 1184,
         1187 => 1186,
@@ -189,7 +221,9 @@ pub(super) fn put_plain(out: &mut Vec<u8>, value: &Value, ty: Type, zone: Option
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
         Value::Datetime(moment) => put_moment(out, moment, ty, zone),
-        Value::Interval(_) => out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes()),
+        Value::Interval(_) | Value::Bytes(_) => {
+            out.extend_from_slice(sql::display_in(Dialect::Postgres, value, ty, zone).as_bytes());
+        }
         Value::Double(_) if ty.is_float() => {
             out.extend_from_slice(sql::display_as(Dialect::Postgres, value, ty).as_bytes());
         }
@@ -282,6 +316,9 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             put_numeric(out, &value.as_decimal().unwrap_or_else(|| Decimal::from(0i64)), ty)
         }
         (17, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+        (650 | 774 | 829 | 869, value) if let Some(sent) = sql::network_to_wire(value, ty) => {
+            out.extend_from_slice(&sent);
+        }
         (2950, Value::Uuid(bytes)) => out.extend_from_slice(&bytes[..]),
         (1082, Value::Datetime(moment)) if let Some(name) = sql::endless_name(moment) => {
             let days = if name.starts_with('-') { i32::MIN } else { i32::MAX };
@@ -317,6 +354,12 @@ fn put_binary(out: &mut Vec<u8>, value: &Value, ty: Type) -> Result<(), Error> {
             out.extend_from_slice(&micros.to_be_bytes());
             out.extend_from_slice(&i32::try_from(days).map_err(|_| out_of_range())?.to_be_bytes());
             out.extend_from_slice(&i32::try_from(months).map_err(|_| out_of_range())?.to_be_bytes());
+        }
+        (_, value) if let (Some((flags, ends)), Some(of)) = (sql::range_parts(value, ty), ty.of_ends()) => {
+            out.push(flags);
+            for end in &ends {
+                put_value(out, end, of, true, None)?;
+            }
         }
         (3802, value) => {
             out.push(1);
@@ -436,6 +479,42 @@ mod tests {
     }
 
     #[test]
+    fn addresses_and_ranges_have_the_binary_form_of_postgresql() {
+        for (base, text, sent) in [
+            (Base::Inet, "192.168.0.1/24", &[2, 24, 0, 4, 192, 168, 0, 1][..]),
+            (Base::Cidr, "10.0.0.0/8", &[2, 8, 1, 4, 10, 0, 0, 0]),
+            (Base::Inet, "::1", &[3, 128, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            (Base::Macaddr, "08:00:2b:01:02:03", &[8, 0, 43, 1, 2, 3]),
+            (Base::Int4Range, "[1,5)", &[2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 5]),
+            (Base::Int8Range, "(,5)", &[8, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 5]),
+            (Base::DateRange, "[2000-01-02,)", &[18, 0, 0, 0, 4, 0, 0, 0, 1]),
+            (Base::NumRange, "(,)", &[24]),
+            (Base::TsRange, "empty", &[1]),
+        ] {
+            let ty = Type::of(base);
+            let value = read_value(text.as_bytes(), oid_of(ty), ty, false).unwrap();
+            let mut out = Vec::new();
+            put_value(&mut out, &value, ty, true, None).unwrap();
+            assert_eq!(&out[4..], sent, "{text}");
+            let again = read_value(sent, oid_of(ty), ty, true).unwrap();
+            assert_eq!((again.order(&value), plain(&again, base)), (std::cmp::Ordering::Equal, text.to_string()));
+        }
+        // A network with bits behind its mask, an address of another length, ends that are missing or too many.
+        for (base, sent) in [
+            (Base::Cidr, &[2, 8, 1, 4, 10, 1, 0, 0][..]),
+            (Base::Inet, &[2, 33, 0, 4, 10, 1, 0, 0]),
+            (Base::Inet, &[3, 33, 0, 4, 10, 1, 0, 0]),
+            (Base::Macaddr, &[8, 0, 43, 1, 2]),
+            (Base::Int4Range, &[2, 0, 0, 0, 4, 0, 0, 0, 1]),
+            (Base::Int4Range, &[1, 0]),
+            (Base::Int4Range, &[2, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 4, 0, 0, 0, 1]),
+        ] {
+            let ty = Type::of(base);
+            assert!(read_value(sent, oid_of(ty), ty, true).is_err(), "{sent:?}");
+        }
+    }
+
+    #[test]
     fn arrays_are_read_as_they_are_written() {
         for (text, oid) in
             [("{}", 1007), ("{1,2,NULL}", 1007), ("{{1,2},{3,4}}", 1007), (r#"{"a b",c,"q\"\\","NULL"}"#, 1009)]
@@ -469,7 +548,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
+        fn bytes_that_are_no_value_are_refused_and_nothing_else(bytes in proptest::collection::vec(any::<u8>(), 0..40), oid in prop::sample::select(vec![16u32, 17, 650, 774, 829, 869, 1041, 3904, 3906, 3910, 3912, 3926, 20, 21, 23, 25, 114, 700, 701, 1007, 1009, 1016, 1082, 1114, 1184, 1186, 1700, 2950, 3802])) {
             let _ = read_value(&bytes, oid, Type::UNKNOWN, true);
             let _ = read_value(&bytes, oid, Type::UNKNOWN, false);
         }

@@ -105,6 +105,11 @@ fn read_binary(bytes: &mut Bytes<'_>, oid: u32) -> Result<Value, Error> {
         1700 => read_numeric(bytes)?,
         17 => Value::Bytes(bytes.take(bytes.0.len())?.into()),
         2950 => Value::Uuid(Rc::new(bytes.array()?)),
+        650 | 774 | 829 | 869 => {
+            let network = sql::network_of_wire(bytes.take(bytes.0.len())?, type_of(oid)?);
+            network.ok_or_else(|| wrong(format!("incorrect binary data format for type {oid}")))?
+        }
+        3904 | 3906 | 3908 | 3910 | 3912 | 3926 => read_range(bytes, type_of(oid)?)?,
         1082 => Value::Datetime(Rc::new(match bytes.i32()? {
             days @ (i32::MAX | i32::MIN) => sql::endless(days > 0),
             days if DAYS.contains(&days) => {
@@ -217,6 +222,32 @@ fn read_numeric(bytes: &mut Bytes<'_>) -> Result<Value, Error> {
         text.push_str(&behind);
     }
     sql::parse_value(Dialect::Postgres, &text, Type::of(Base::Decimal))
+}
+
+/// A range: its flags, and each of its ends with its length.
+fn read_range(bytes: &mut Bytes<'_>, ty: Type) -> Result<Value, Error> {
+    let malformed = || wrong("malformed binary range");
+    let [flags] = bytes.array()?;
+    if flags >= 32 {
+        return Err(malformed());
+    }
+    let of = oid_of(ty.of_ends().ok_or_else(malformed)?);
+    let count = match flags & 1 {
+        0 => usize::from(flags & 8 == 0) + usize::from(flags & 16 == 0),
+        _ => 0,
+    };
+    let mut ends = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = usize::try_from(bytes.i32()?).map_err(|_| malformed())?;
+        let mut end = Bytes(bytes.take(length)?);
+        let value = read_binary(&mut end, of)?;
+        let is_good = !matches!(&value, Value::Datetime(moment) if !moment.is_good());
+        if !end.0.is_empty() || !is_good {
+            return Err(malformed());
+        }
+        ends.push(value);
+    }
+    sql::range_of_parts(flags, ends, ty)
 }
 
 /// Dimensions, flags, the type of the elements; length and lower bound of each dimension; the elements, each with its length.

@@ -213,12 +213,17 @@ impl Binder<'_> {
                 if first.base == Base::Unknown {
                     cast_at(&mut arguments, 0, Base::Text)?;
                 }
-                let is_refused = matches!(first.base, Base::Bool | Base::Json | Base::Uuid);
+                let is_refused = matches!(first.base, Base::Bool | Base::Json | Base::Uuid)
+                    || crate::net::is_mac(first)
+                    || first.is_range();
                 if is_refused
                     && self.dialect == Dialect::Postgres
                     && matches!(aggregate, Aggregate::Least | Aggregate::Greatest)
                 {
                     return Err(missing(&arguments));
+                }
+                if arguments[0].ty.base == Base::Cidr && matches!(aggregate, Aggregate::Least | Aggregate::Greatest) {
+                    cast_at(&mut arguments, 0, Base::Inet)?;
                 }
                 arguments[0].ty
             }

@@ -507,6 +507,7 @@ impl Binder<'_> {
         let is_moment = value.ty.is_moment() || value.ty.is_clock() || value.ty.base == Base::Interval;
         let is_other = match to.base {
             _ if self.dialect != Dialect::Postgres => false,
+            _ if to.is_coded() || value.ty.is_coded() => !super::net::casts(value.ty, to),
             _ if to.is_moment() => value.ty.is_clock(),
             Base::Interval => value.ty.base == Base::TimeTz,
             _ if to.is_number() => is_moment || matches!(value.ty.base, Base::Uuid | Base::Array | Base::Time),

@@ -355,7 +355,8 @@ impl Binder<'_> {
         let is_wrong = |argument: &Bound| !is_open(argument.ty) && !argument.ty.is_number();
         let is_no_moment = |argument: &Bound| argument.ty.is_number() || argument.ty.base == Base::Bool;
         let truncates = name == "date_trunc" && arguments.get(1).is_some_and(is_no_moment);
-        match truncates || is_of_numbers && arguments.iter().any(is_wrong) {
+        let is_text_of_address = takes_text(name) && arguments.iter().any(|argument| argument.ty.is_coded());
+        match truncates || is_text_of_address || is_of_numbers && arguments.iter().any(is_wrong) {
             true => {
                 let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
                 let what = format!("function {name}({}) does not exist", types.join(", "));
@@ -429,6 +430,33 @@ fn shows_text(dialect: Dialect, name: &str) -> bool {
 /// True for functions that make whole numbers of others, if they get so many arguments.
 fn rounds(name: &str, count: usize) -> bool {
     count == 1 && matches!(name, "round" | "trunc" | "ceil" | "ceiling" | "floor" | "sign")
+}
+
+/// True for functions of PostgreSQL that take no address and no range for the text that it is shown as.
+fn takes_text(name: &str) -> bool {
+    const NAMES: [&str; 20] = [
+        "upper",
+        "lower",
+        "initcap",
+        "length",
+        "char_length",
+        "octet_length",
+        "bit_length",
+        "substr",
+        "substring",
+        "trim",
+        "btrim",
+        "ltrim",
+        "rtrim",
+        "replace",
+        "left",
+        "right",
+        "md5",
+        "reverse",
+        "split_part",
+        "encode",
+    ];
+    NAMES.contains(&name)
 }
 
 /// True for functions of Tarantool whose result has the collation of their first argument.

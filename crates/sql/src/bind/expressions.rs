@@ -235,11 +235,7 @@ impl Binder<'_> {
             E::Collate { expr, collation } => {
                 let name = self.dialect.object_name(collation)?;
                 let value = self.bind(scope, expr)?;
-                let known = self
-                    .database
-                    .catalog
-                    .collation_by_name(&name)
-                    .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
+                let known = crate::collations::find(self.database, self.dialect, &name);
                 match (known, name.to_ascii_lowercase().as_str()) {
                     (Some(collation), _) => Bound { collation: Some(collation).filter(|c| !c.is_binary()), ..value },
                     (None, "c" | "posix" | "default" | "binary") => Bound { collation: None, ..value },
@@ -482,7 +478,19 @@ impl Binder<'_> {
             },
             _ => bound,
         };
+        let bound = match bound.ty.is_address() && bound.ty.base != to.base {
+            true => match self.cast_net(bound, to, strictness)? {
+                Ok(done) => return Ok(done),
+                Err(bound) => bound,
+            },
+            false => bound,
+        };
+        let bound = match self.cast_range(bound, to)? {
+            Ok(done) => return Ok(done),
+            Err(bound) => bound,
+        };
         let is_shown_by_type = bound.ty.is_moment()
+            || bound.ty.is_range()
             || matches!(bound.ty.base, Base::Interval | Base::Array | Base::Time | Base::TimeTz)
             || bound.ty.base == Base::Decimal && bound.ty.length > 0;
         let is_shown_by_type = match self.dialect {
@@ -560,6 +568,8 @@ impl Binder<'_> {
                 Err(self.no_operator(sign, a.ty, b.ty))
             }
             (x, y) if x == y && x != Base::Unknown => Ok((a, b)),
+            // They are kept alike.
+            (Base::Inet, Base::Cidr) | (Base::Cidr, Base::Inet) => Ok((a, b)),
             // A time is the span since midnight beside one.
             (Base::Time, Base::Interval) if self.dialect == Dialect::Postgres => {
                 Ok((to(a, Type::of(Base::Interval))?, b))

@@ -92,6 +92,12 @@ impl Binder<'_> {
                 _ => Err(Error::unsupported(format!("operator {op}"))),
             };
         }
+        if let Some(found) = self.operator_of_nets(&op.to_string(), &a, &b)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.operator_of_ranges(&op.to_string(), &a, &b)? {
+            return Ok(found);
+        }
         if let B::AtArrow | B::ArrowAt | B::PGOverlap = op
             && let Some(found) = self.compare_arrays(&op.to_string(), &a, &b)?
         {

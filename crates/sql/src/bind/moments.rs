@@ -191,6 +191,12 @@ impl Binder<'_> {
 
     /// A call of PostgreSQL's dialect that depends on the types of its arguments. None: it is another one.
     pub(super) fn bind_typed_call(&self, name: &str, arguments: &mut Vec<Bound>) -> Result<Option<Bound>> {
+        if let Some(found) = self.bind_net_call(name, arguments)? {
+            return Ok(Some(found));
+        }
+        if let Some(found) = self.bind_range_call(name, arguments)? {
+            return Ok(Some(found));
+        }
         match name {
             "to_char" if arguments.len() == 2 && arguments[0].ty.base == Base::TimestampTz => {
                 return self.call("to_char_here", std::mem::take(arguments)).map(Some);
@@ -318,6 +324,7 @@ impl Binder<'_> {
             "format" | "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => {
                 let as_text = |bound: Bound| match bound.ty.base {
                     Base::Text | Base::Unknown => Ok(bound),
+                    _ if bound.ty.is_address() && !name.starts_with("quote") => self.shown_net(bound),
                     Base::Bool if name != "quote_literal" => {
                         let branches = vec![
                             (bound.expr.clone(), Expr::Const(Value::text("t"))),

@@ -117,7 +117,9 @@ impl Binder<'_> {
         }
         let as_text = |bound: Bound| match bound.ty.base {
             Base::Unknown => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
-            _ if bound.ty.is_float() || bound.ty.has_labels() => self.cast_to(bound, Type::TEXT, Strictness::Explicit),
+            _ if bound.ty.is_float() || bound.ty.is_coded() || bound.ty.has_labels() => {
+                self.cast_to(bound, Type::TEXT, Strictness::Explicit)
+            }
             _ => Ok(bound),
         };
         let (a, b) = (as_text(a)?, as_text(b)?);
@@ -321,6 +323,9 @@ impl Binder<'_> {
             }
             UnaryOperator::BitwiseNot => {
                 let value = self.bind(scope, expr)?;
+                if value.ty.is_address() {
+                    return self.call(if crate::net::is_mac(value.ty) { "mac_not" } else { "net_not" }, vec![value]);
+                }
                 self.arithmetic(
                     Arithmetic::BitXor,
                     value,
@@ -335,6 +340,12 @@ impl Binder<'_> {
     pub(super) fn arithmetic(&self, operation: Arithmetic, a: Bound, b: Bound) -> Result<Bound> {
         let manner =
             Manner { zero_gives_null: self.dialect.zero_gives_null(), short_quotients: self.dialect == Dialect::Mysql };
+        if let Some(found) = self.operator_of_nets(operation.sign(), &a, &b)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.operator_of_ranges(operation.sign(), &a, &b)? {
+            return Ok(found);
+        }
         if let Some(found) = self.arithmetic_of_time(operation, &a, &b)? {
             return Ok(found);
         }

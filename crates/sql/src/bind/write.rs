@@ -162,6 +162,10 @@ impl Binder<'_> {
                 true
             }
             (Dialect::Postgres, Base::Timestamp | Base::TimestampTz | Base::Interval, Base::Time) => true,
+            (Dialect::Postgres, Base::Inet, Base::Cidr) | (Dialect::Postgres, Base::Cidr, Base::Inet) => true,
+            (Dialect::Postgres, Base::Macaddr, Base::Macaddr8) | (Dialect::Postgres, Base::Macaddr8, Base::Macaddr) => {
+                true
+            }
             _ => false,
         };
         if !fits {

@@ -126,6 +126,15 @@ pub(super) fn shown_sequences(view: &View<'_>) -> Vec<Rc<database::SequenceDef>>
     shown.filter(|def| !hidden.contains(&def.id) && def.id < database::SESSION_ID_MIN).collect()
 }
 
+pub(super) fn collation_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    let rows = crate::collations::rows(view.database).into_iter();
+    rows.map(|(number, name, provider)| {
+        let namespace = int(PG_CATALOG);
+        vec![int(number), text(&name), namespace, int(10), text(provider), int(-1), Value::Bool(true)]
+    })
+    .collect()
+}
+
 pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     let mut add = |relation: i64, table: &Table, at: usize, number: i64| {
@@ -158,7 +167,10 @@ pub(super) fn attribute_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(false),
             Value::Bool(true),
             int(0),
-            int(if column.ty.base == Base::Text { 100 } else { 0 }),
+            int(match column.ty.base {
+                Base::Text => crate::collations::number_in_postgres(column.collation.as_deref()),
+                _ => 0,
+            }),
             Value::Null,
             Value::Null,
             Value::Null,

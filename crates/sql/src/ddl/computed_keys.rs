@@ -321,6 +321,9 @@ fn instead_of_null(ty: Type) -> Option<&'static str> {
         Base::Time | Base::TimeTz => Some("'00:00'"),
         Base::Json if !ty.is_plain_json() => Some("'null'"),
         Base::Date | Base::Timestamp | Base::TimestampTz => Some("'2000-01-01'"),
+        Base::Inet | Base::Cidr => Some("'0.0.0.0/0'"),
+        Base::Macaddr | Base::Macaddr8 => Some("'00:00:00:00:00:00'"),
+        _ if ty.is_range() => Some("'empty'"),
         Base::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
         _ => None,
     }

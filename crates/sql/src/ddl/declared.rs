@@ -196,12 +196,7 @@ impl Ddl<'_> {
                 }
                 ColumnOption::Collation(name) => {
                     let name = self.dialect.object_name(name)?;
-                    let found = self
-                        .database
-                        .catalog
-                        .collation_by_name(&name)
-                        .or_else(|| self.database.catalog.collation_by_name(&name.to_lowercase()));
-                    match found {
+                    match crate::collations::find(self.database, self.dialect, &name) {
                         Some(collation) => new.collation = Some(collation.id()),
                         None => {
                             let what = format!("Collation '{name}' does not exist");

@@ -78,6 +78,10 @@ impl Ddl<'_> {
             Err(error) if error.condition() == Condition::UndefinedTable && self.dialect == Dialect::Mysql => {
                 return Err(Error::new(Condition::UndefinedTable, format!("Unknown table '{name}'")).mysql(1051));
             }
+            Err(error) if error.condition() == Condition::UndefinedTable && self.dialect == Dialect::Postgres => {
+                let what = error.to_string().replacen("relation ", "table ", 1);
+                return Err(Error::new(Condition::UndefinedTable, what));
+            }
             found => found?,
         };
         if self.dialect == Dialect::Mysql && if_exists && crate::views::of(self.database, &table.space).is_some() {

@@ -15,6 +15,7 @@ pub(super) fn write_here(dialect: Dialect, value: &Value, ty: Type, zone: Option
         Value::Datetime(_) if dialect == Dialect::Postgres && ty.base == Base::TimestampTz && zone.is_some() => {
             write_moment(&display_in(dialect, value, ty, zone), ty, out);
         }
+        Value::Bytes(_) if ty.is_range() => quote(&display_in(dialect, value, ty, zone), out),
         _ => write_value(dialect, value, ty, out),
     }
 }
