@@ -76,6 +76,9 @@ pub enum Bug {
     /// A transaction that waited does not look at its foreign keys again when it commits.
     #[cfg(feature = "planted-bugs")]
     ForgetForeignKeys,
+    /// A statement of SQL that changes one row waits between the look at it and the change.
+    #[cfg(feature = "planted-bugs")]
+    WaitWithoutTxn,
     /// A statement of SQL that has waited for a locked row goes on with the row as it was before.
     #[cfg(feature = "planted-bugs")]
     OldRowUnderLock,
@@ -128,6 +131,8 @@ impl Bug {
         #[cfg(feature = "planted-bugs")]
         Bug::ForgetForeignKeys,
         #[cfg(feature = "planted-bugs")]
+        Bug::WaitWithoutTxn,
+        #[cfg(feature = "planted-bugs")]
         Bug::OldRowUnderLock,
         #[cfg(feature = "planted-bugs")]
         Bug::ForgetWatches,
@@ -176,6 +181,8 @@ impl Bug {
             #[cfg(feature = "planted-bugs")]
             Bug::ForgetForeignKeys => "forget-foreign-keys",
             #[cfg(feature = "planted-bugs")]
+            Bug::WaitWithoutTxn => "wait-without-txn",
+            #[cfg(feature = "planted-bugs")]
             Bug::OldRowUnderLock => "old-row-under-lock",
             #[cfg(feature = "planted-bugs")]
             Bug::ForgetWatches => "forget-watches",
@@ -215,6 +222,7 @@ impl Bug {
                 | Bug::ForgetFollowing
                 | Bug::GrantLockTwice
                 | Bug::ForgetForeignKeys
+                | Bug::WaitWithoutTxn
                 | Bug::OldRowUnderLock
                 | Bug::ForgetWatches
                 | Bug::TakeAnyCas
@@ -230,6 +238,7 @@ impl Bug {
             Bug::ForgetWatches | Bug::TakeAnyCas => return vec!["items".to_string()],
             Bug::ForgetForeignKeys => return vec!["families".to_string()],
             Bug::OldRowUnderLock => return vec!["statements".to_string()],
+            Bug::WaitWithoutTxn => return vec!["appends".to_string()],
             // Any finds it, but not soon.
             Bug::ForgetFollowing => return vec!["transactions".to_string()],
             _ => {}
@@ -241,7 +250,7 @@ impl Bug {
     pub fn is_in_memory(self) -> bool {
         match self {
             #[cfg(feature = "planted-bugs")]
-            Bug::ForgetFollowing => true,
+            Bug::ForgetFollowing | Bug::WaitWithoutTxn => true,
             _ => false,
         }
     }
@@ -284,6 +293,7 @@ impl Bug {
             Bug::ForgetFollowing => Some(Plant::ForgetFollowing),
             Bug::GrantLockTwice => Some(Plant::GrantLockTwice),
             Bug::ForgetForeignKeys => Some(Plant::ForgetForeignKeys),
+            Bug::WaitWithoutTxn => Some(Plant::WaitWithoutTxn),
             Bug::OldRowUnderLock => Some(Plant::OldRowUnderLock),
             Bug::ForgetWatches => Some(Plant::ForgetWatches),
             Bug::TakeAnyCas => Some(Plant::TakeAnyCas),

@@ -169,6 +169,6 @@ fn parameters_and_columns_have_the_number_of_their_type() {
     assert_eq!(rig.eval("assert(box.execute([[INSERT INTO \"t\" (\"id\", \"m\") VALUES (2, 'sad')]]))").code(), 0);
     assert_eq!(db.ask("select m from t order by m"), "sad; ok; SELECT 2");
     // A number that stands for nothing is shown as it is.
-    assert_eq!(rig.eval("box.space.t:insert({3, 7})").code(), 0);
+    assert_eq!(rig.eval("box.space.t:insert({3, 7, box.NULL})").code(), 0);
     assert_eq!(db.ask("select m from t where id = 3"), "7; SELECT 1");
 }

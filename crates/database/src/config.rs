@@ -44,8 +44,10 @@ pub struct Config {
     /// Rows that long work on the transaction thread (building an index, freeing a dropped space) handles at most before requests have their
     /// turn.
     pub slice_rows: usize,
-    /// How long a commit in slices leaves the thread to others between two of them, at least: until the next turn of the event loop.
+    /// How long a commit in slices, or a statement of SQL, leaves the thread to others between two of them, at least: until the next turn of the event loop.
     pub slice_pause_ns: u64,
+    /// How long a statement of SQL goes on before others have their turn; 0: they have it at each of its steps.
+    pub statement_slice_ns: u64,
     /// Damage found at start is passed over and reported instead of refused.
     pub force_recovery: bool,
     /// Writes are refused.
@@ -108,6 +110,7 @@ impl Default for Config {
             lock_timeout_ns: 0,
             slice_rows: 2_000,
             slice_pause_ns: 1,
+            statement_slice_ns: 1_000_000,
             force_recovery: false,
             read_only: false,
             vinyl_dir: PathBuf::from("."),

@@ -400,6 +400,16 @@ impl Database {
         self.config.borrow().slice_rows.max(1)
     }
 
+    /// How long a statement of SQL goes on before others have their turn, in nanoseconds; 0: they have it at each of its steps.
+    pub fn statement_slice_ns(&self) -> u64 {
+        self.config.borrow().statement_slice_ns
+    }
+
+    /// How long they have it then, at least.
+    pub fn slice_pause_ns(&self) -> u64 {
+        self.config.borrow().slice_pause_ns
+    }
+
     /// A space by number. Errors: `NoSuchSpace`.
     pub fn space(&self, id: SpaceId) -> Result<Rc<Space>> {
         self.catalog.space(id).ok_or_else(|| crate::statement::no_such_space(id))

@@ -42,6 +42,8 @@ pub enum Plant {
     ForgetForeignKeys,
     /// A statement of SQL that has waited for a locked row goes on with the row as it was before.
     OldRowUnderLock,
+    /// A statement of SQL that changes one row waits between the look at it and the change, and remembers nothing.
+    WaitWithoutTxn,
     /// `EXEC` of Redis' protocol does not look at what is watched.
     ForgetWatches,
     /// memcached's `cas` takes any.

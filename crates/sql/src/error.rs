@@ -97,6 +97,8 @@ conditions! {
     InvalidColumnReference = "42P10", 1210, SqlParserGeneric;
     /// A moment beyond all moments.
     DatetimeOverflow = "22008", 1441, SqlExecute;
+    /// A power of zero that is not there.
+    InvalidPower = "2201F", 1690, SqlExecute;
     /// A part of a text that there is not.
     InvalidSubstring = "22011", 1210, SqlExecute;
     /// Others depend on what is to go.

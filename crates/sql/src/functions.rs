@@ -117,8 +117,8 @@ functions! {
         let manner = crate::arithmetic::Manner { zero_gives_null, short_quotients: false };
         crate::arithmetic::calculate(crate::arithmetic::Arithmetic::Remainder, Type::of(kind), manner, &a[0], &a[1])
     };
-    "power" (2, 2) DOUBLE, true, false => |_, a| of_double(double(&a[0])?.powf(double(&a[1])?));
-    "pow" (2, 2) DOUBLE, true, false => |_, a| of_double(double(&a[0])?.powf(double(&a[1])?));
+    "power" (2, 2) DOUBLE, true, false => power;
+    "pow" (2, 2) DOUBLE, true, false => power;
     "sqrt" (1, 1) DOUBLE, true, false => |_, a| of_double(double(&a[0])?.sqrt());
     "exp" (1, 1) DOUBLE, true, false => |_, a| of_double(double(&a[0])?.exp());
     "ln" (1, 1) DOUBLE, true, false => |_, a| of_double(double(&a[0])?.ln());
@@ -451,6 +451,21 @@ fn integer(value: &Value) -> Result<i128> {
 
 fn number(value: &Value) -> Result<Value> {
     double(value).map(|_| value.clone())
+}
+
+fn power(run: &mut Run<'_>, a: &[Value]) -> Result<Value> {
+    let (base, exponent) = (double(&a[0])?, double(&a[1])?);
+    let value = base.powf(exponent);
+    if value.is_infinite() && base.is_finite() && exponent.is_finite() {
+        return Err(match run.dialect {
+            Dialect::Mysql => {
+                Error::new(Condition::NumericOutOfRange, "DOUBLE value is out of range in 'pow'").mysql(1690)
+            }
+            _ if base == 0.0 => Error::new(Condition::InvalidPower, "zero raised to a negative power is undefined"),
+            _ => Error::new(Condition::NumericOutOfRange, "value out of range: overflow"),
+        });
+    }
+    of_double(value)
 }
 
 fn of_double(value: f64) -> Result<Value> {

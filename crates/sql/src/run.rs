@@ -13,7 +13,7 @@ pub use turns::{MEMORY_MAX, STATEMENTS_BYTES_MAX};
 
 use groups::run_groups;
 use order::run_sort;
-use turns::{FIRST_LOOK_NS, ROW_WORK_MAX, Waits};
+use turns::{FIRST_LOOK_NS, ROW_WORK_MAX, STEPS_PER_LOOK, Waits};
 
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -93,6 +93,9 @@ pub(crate) struct Run<'r> {
     /// Bytes that it has of those of all statements.
     granted: usize,
     steps: u32,
+    steps_per_look: u32,
+    /// How long it goes on at most before others have a turn.
+    slice_ns: u64,
     slice_began_ns: u64,
     next_look_ns: u64,
     /// Somebody else has asked for something, when this was looked at last.
@@ -146,6 +149,7 @@ impl<'r> Run<'r> {
         let lock_timeout_ns = timeout_ns("lock_timeout").into_iter().chain(statement_ns).min();
         context.set_lock_timeout(lock_timeout_ns);
         let now = fiber::now_ns();
+        let slice_ns = database.statement_slice_ns();
         Run {
             lock_timeout_ns,
             deadline_ns: statement_ns.map(|ns| now.saturating_add(ns)),
@@ -172,8 +176,10 @@ impl<'r> Run<'r> {
             memory: 0,
             granted: 0,
             steps: 0,
+            steps_per_look: if slice_ns == 0 { 1 } else { STEPS_PER_LOOK },
+            slice_ns,
             slice_began_ns: now,
-            next_look_ns: now + FIRST_LOOK_NS,
+            next_look_ns: now + if slice_ns == 0 { 0 } else { FIRST_LOOK_NS },
             asked_ns: None,
             requests: database.statistics.requests.get(),
         }

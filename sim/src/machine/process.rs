@@ -59,6 +59,7 @@ pub(super) struct Settings {
     pub(super) memory: u64,
     pub(super) slice_rows: usize,
     pub(super) slice_pause_ns: u64,
+    pub(super) statement_slice_ns: u64,
     /// A transaction with more statements than this keeps them to itself once it has waited.
     pub(super) in_place_max: usize,
     pub(super) wall_offset_ns: Arc<AtomicU64>,
@@ -145,6 +146,7 @@ impl Process {
             memtx_memory: settings.memory,
             slice_rows: settings.slice_rows,
             slice_pause_ns: settings.slice_pause_ns,
+            statement_slice_ns: settings.statement_slice_ns,
             wal_max_size: settings.wal_max_size,
             wal_writes_in_flight: settings.writes_in_flight,
             wal_prepare_bytes: 16 << 10,

@@ -370,6 +370,8 @@ impl<'a> Run<'a> {
             slice_rows: [1, 2, 4, 3 + plan.seed as usize % 23][plan.seed as usize / 3 % 4],
             // So long that others commit meanwhile.
             slice_pause_ns: [300_000, 1][plan.seed as usize / 12 % 2],
+            // The clock stands still while a statement runs: it would never have to let others go first.
+            statement_slice_ns: [0, 1_000_000][plan.seed as usize / 24 % 2],
             // Few, so that short transactions have private writes, too.
             in_place_max: [16, 0, 2][plan.seed as usize % 3],
             wall_offset_ns: Arc::new(AtomicU64::new(0)),

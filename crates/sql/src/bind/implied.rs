@@ -3,22 +3,31 @@
 use super::keyed::words_of;
 use sqlparser::ast::{BinaryOperator, Expr, InTarget, UnaryOperator, Value};
 
-/// True if `wanted` is known to hold wherever `given` does: they are written alike, or are parts of AND, OR and IN that are, or compare the same thing with
-/// constants. Others are not looked into.
+/// Words of two conditions that are looked into: the parts of one are compared with those of the other.
+const IMPLIED_WORDS_MAX: usize = 400;
+
+/// True if `wanted` is known to hold wherever `given` does. Long ones have to be written alike.
 pub(super) fn implies(given: &Expr, wanted: &Expr) -> bool {
+    let count = words(given).len() + words(wanted).len();
+    if count > IMPLIED_WORDS_MAX { says_the_same(given, wanted) } else { follows(given, wanted) }
+}
+
+/// The same of any: they are written alike, or are parts of AND, OR and IN that are, or compare the same thing with
+/// constants. Others are not looked into.
+fn follows(given: &Expr, wanted: &Expr) -> bool {
     use BinaryOperator::{And, Or};
     match (given, wanted) {
-        (Expr::Nested(given), wanted) => implies(given, wanted),
-        (given, Expr::Nested(wanted)) => implies(given, wanted),
-        (given, Expr::BinaryOp { left, op: And, right }) => implies(given, left) && implies(given, right),
-        (Expr::BinaryOp { left, op: Or, right }, wanted) => implies(left, wanted) && implies(right, wanted),
+        (Expr::Nested(given), wanted) => follows(given, wanted),
+        (given, Expr::Nested(wanted)) => follows(given, wanted),
+        (given, Expr::BinaryOp { left, op: And, right }) => follows(given, left) && follows(given, right),
+        (Expr::BinaryOp { left, op: Or, right }, wanted) => follows(left, wanted) && follows(right, wanted),
         (Expr::In { expr, target: InTarget::List(list), negated: false, .. }, wanted) if !list.is_empty() => {
-            says_the_same(given, wanted) || list.iter().all(|value| implies(&equal(expr, value), wanted))
+            says_the_same(given, wanted) || list.iter().all(|value| follows(&equal(expr, value), wanted))
         }
-        (Expr::BinaryOp { left, op: And, right }, wanted) => implies(left, wanted) || implies(right, wanted),
-        (given, Expr::BinaryOp { left, op: Or, right }) => implies(given, left) || implies(given, right),
+        (Expr::BinaryOp { left, op: And, right }, wanted) => follows(left, wanted) || follows(right, wanted),
+        (given, Expr::BinaryOp { left, op: Or, right }) => follows(given, left) || follows(given, right),
         (given, Expr::In { expr, target: InTarget::List(list), negated: false, .. }) => {
-            says_the_same(given, wanted) || list.iter().any(|value| implies(given, &equal(expr, value)))
+            says_the_same(given, wanted) || list.iter().any(|value| follows(given, &equal(expr, value)))
         }
         (given, wanted) => says_the_same(given, wanted) || compares(given, wanted),
     }

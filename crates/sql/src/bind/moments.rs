@@ -306,7 +306,11 @@ impl Binder<'_> {
                 return self.bind_local(name).map(Some);
             }
             "date_part" if arguments.len() == 2 => {
-                let value = arguments.remove(1);
+                let mut value = arguments.remove(1);
+                // Of a day it is that of its first moment, unlike EXTRACT.
+                if self.dialect == Dialect::Postgres && value.ty.base == Base::Date {
+                    value = self.cast_to(value, Type::of(Base::Timestamp), Strictness::Explicit)?;
+                }
                 let (name, value) = self.part_here(&arguments[0], value)?;
                 arguments.push(value);
                 let found = self.call(name, std::mem::take(arguments))?;

@@ -118,7 +118,7 @@ fn parse_v6(text: &str) -> Option<Network> {
             (address, digits.parse::<u8>().ok().filter(|bits| is_plain && *bits <= 128)?)
         }
     };
-    let address: std::net::Ipv6Addr = address.parse().ok()?;
+    let address: core::net::Ipv6Addr = address.parse().ok()?;
     Some(Network { is_v6: true, address: u128::from_be_bytes(address.octets()), bits })
 }
 

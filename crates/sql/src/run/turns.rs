@@ -23,13 +23,11 @@ const ROW_WORK_NS_MAX: u64 = 1_000_000_000;
 /// Bytes of the values of a row and of its expressions, all in all.
 const HELD_MAX: usize = 256 << 20;
 /// Rows between two looks at the clock.
-const STEPS_PER_LOOK: u32 = 16;
+pub(super) const STEPS_PER_LOOK: u32 = 16;
 /// Values with fewer bytes are no step of their own.
 const LIGHT_BYTES: usize = 1024;
 /// Bytes of values that are worked through in one step.
 const BYTES_PER_STEP: usize = 256;
-/// How long a statement goes on at most before others have a turn.
-const SLICE_NS: u64 = 1_000_000;
 /// Between two looks whether somebody waits for a turn.
 const LOOK_NS: u64 = 50_000;
 /// The same while others ask: much less than one of their requests takes, all in all, so that they hardly notice.
@@ -61,6 +59,10 @@ impl Drop for Run<'_> {
 impl Run<'_> {
     /// The same run, which fails where others should have a turn: [`Run::wants_txn`] tells then that it is to be tried again in a transaction.
     pub(crate) fn without_txn(mut self) -> Self {
+        #[cfg(feature = "planted-bugs")]
+        if runtime::planted::is_planted(runtime::planted::Plant::WaitWithoutTxn) {
+            return self;
+        }
         self.waits = Waits::Alone(false);
         self
     }
@@ -234,7 +236,7 @@ impl Run<'_> {
     #[inline]
     pub(crate) fn tick_many(&mut self, steps: u32) -> Result<()> {
         self.steps = self.steps.saturating_add(steps);
-        if self.steps < STEPS_PER_LOOK {
+        if self.steps < self.steps_per_look {
             return Ok(());
         }
         self.look_at_clock()
@@ -268,7 +270,7 @@ impl Run<'_> {
         if now < self.next_look_ns || fiber::current().is_none() {
             return Ok(());
         }
-        if now - self.slice_began_ns < SLICE_NS && !fiber::is_awaited() {
+        if now - self.slice_began_ns < self.slice_ns && !fiber::is_awaited() {
             let is_expecting = self.asked_ns.is_some_and(|asked| now - asked < EXPECTING_NS);
             self.next_look_ns = now + if is_expecting { SHORT_LOOK_NS } else { LOOK_NS };
             return Ok(());
@@ -276,7 +278,10 @@ impl Run<'_> {
         self.check_may_wait()?;
         self.database.suspend(self.context);
         let gave_way_ns = fiber::now_ns();
-        let wake = fiber::yield_turn();
+        let wake = match self.database.slice_pause_ns() {
+            0 | 1 => fiber::yield_turn(),
+            pause_ns => fiber::sleep(pause_ns),
+        };
         self.slice_began_ns = fiber::now_ns();
         let requests = self.database.statistics.requests.get();
         if requests != self.requests {
@@ -292,7 +297,7 @@ impl Run<'_> {
         // A transaction that has changed the schema puts its rows back and forth. It works for as long as that took before it does so again.
         let resumed_ns = fiber::now_ns();
         let cost_ns = (gave_way_ns - now) + (resumed_ns - woke_ns);
-        if cost_ns > SLICE_NS {
+        if cost_ns > self.slice_ns {
             self.slice_began_ns = resumed_ns;
             self.next_look_ns = resumed_ns + cost_ns;
         }

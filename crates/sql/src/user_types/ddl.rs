@@ -367,9 +367,10 @@ pub(crate) fn drop_domain(ddl: &Ddl<'_>, drop: &ast::DropDomain) -> Result<u64> 
 fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     let name = shown_name(&user.name);
     let mut columns = columns_of(ddl, user);
+    // Those of views go with the views.
+    columns.retain(|(table, _)| crate::views::of(ddl.database, &table.space).is_none());
     // Those that name rows of others go before those others.
     columns.sort_by_key(|(table, _)| table.space.def().foreign_keys.is_empty());
-    let is_view = |space: &Space| crate::views::of(ddl.database, space).is_some();
     let declared = user.declared();
     let of_domains = super::all(ddl.database).into_iter().filter(|other| {
         let base = other.domain().map(|domain| domain.base.trim_end_matches("[]"));
@@ -378,7 +379,7 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     let domains: Vec<Rc<UserType>> = of_domains.collect();
     let views: Vec<Rc<Space>> = crate::views::of_type(ddl.database, user.space);
     let mut dependents: Vec<String> = Vec::new();
-    for (table, at) in columns.iter().filter(|(table, _)| !is_view(&table.space)) {
+    for (table, at) in &columns {
         let column = shown_name(&table.columns[*at].name);
         dependents.push(format!("column {column} of table {} depends on type {name}", shown_name(&table.name)));
     }
@@ -398,7 +399,7 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     for domain in &domains {
         drop_one(ddl, domain, true)?;
     }
-    for (table, at) in columns.iter().filter(|(table, _)| !is_view(&table.space)) {
+    for (table, at) in &columns {
         let column = ast::Ident::with_quote('"', &table.columns[*at].name);
         // Whoever drops a type drops its columns, whosever the tables are.
         ddl.as_admin(|| ddl.drop_columns(table, &[column], true, true))?;
