@@ -426,7 +426,7 @@ mod tests {
             Base::Int4 | Base::Int8 => Value::Int(i64::from(number)),
             Base::Decimal => Value::decimal(Decimal::new(i128::from(number), i32::from(scale % 12)).unwrap()),
             Base::Date => {
-                Value::Datetime(Rc::new(Datetime { seconds: i64::from(number / 64) * 86_400, ..Datetime::default() }))
+                Value::Datetime(Rc::new(Datetime { seconds: i64::from(number / 512) * 86_400, ..Datetime::default() }))
             }
             _ => Value::Datetime(Rc::new(Datetime {
                 seconds: i64::from(number / 4),
