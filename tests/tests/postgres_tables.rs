@@ -471,6 +471,17 @@ fn an_update_of_all_rows_comes_to_its_end_beside_who_changes_single_ones() {
 }
 
 #[test]
+fn tables_of_many_rows_get_indexes_over_expressions() {
+    let mut rig = start_postgres();
+    let mut db = Postgres::to(&mut rig, "me");
+    db.ask("create table t (id int primary key, b text)");
+    db.ask("insert into t select g, 'A' || g from generate_series(1, 20500) g");
+    assert_eq!(db.ask("create index on t ((lower(b)))"), "CREATE INDEX");
+    assert_eq!(db.ask("select id from t where lower(b) = 'a20123'"), "20123; SELECT 1");
+    assert!(db.ask("create table p (a int) partition by range (a)").starts_with("0A000"), "it is not ignored");
+}
+
+#[test]
 fn nothing_is_lost_of_what_many_add_to_a_row_on_disk() {
     const EACH: usize = 60;
     let open = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";

@@ -616,7 +616,8 @@ impl Dialect {
     }
 
     pub(crate) fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
-        let mut tokens = Tokenizer::new(self.parser(), text)
+        let text = if self == Dialect::Postgres { crate::respell::apart(text) } else { text.into() };
+        let mut tokens = Tokenizer::new(self.parser(), &text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
         match self {

@@ -199,7 +199,8 @@ functions! {
         if from.is_empty() {
             return Ok(Value::text(value));
         }
-        run.check_length(value.matches(from.as_str()).count().saturating_mul(to.len()) + value.len())?;
+        let count = value.matches(from.as_str()).count();
+        run.check_length(count.saturating_mul(to.len()) + value.len() - count * from.len())?;
         Ok(Value::text(value.replace(from.as_str(), &to)))
     };
     "reverse" (1, 1) TEXT, true, false => |run, a| Ok(Value::text(text(run, &a[0]).chars().rev().collect::<String>()));

@@ -1,6 +1,8 @@
 //! Spellings that the parser does not know, as ones that it does: over the tokens of a text, before it is parsed.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::borrow::Cow;
 
 /// Units of MySQL that have two parts, and those of the parser's, which MySQL has not, that stand for them.
 const UNITS: [(&str, &str); 11] = [
@@ -506,25 +508,98 @@ pub(crate) fn fetches(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `+-1`: signs that stand together are none of an operator's in PostgreSQL.
+/// What is left of an operator in front of signs that are none of its own, as PostgreSQL takes operators: `>-1` compares with a number below zero, `@-` is
+/// one operator. None: it is whole.
+fn before_signs(operator: &str) -> Option<&str> {
+    let rest = operator.trim_end_matches(['+', '-']);
+    let is_one = rest.len() == operator.len() || operator.len() < 2;
+    (!is_one && !operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'])).then_some(rest)
+}
+
+/// `+-1`, `x>-1`: signs behind an operator are none of it in PostgreSQL.
 pub(crate) fn signs(tokens: &mut Vec<TokenWithSpan>) {
-    let signs_of = |token: &Token| match token {
-        Token::CustomBinaryOperator(text)
-            if !text.is_empty() && text.bytes().all(|sign| matches!(sign, b'+' | b'-')) =>
-        {
-            Some(text.clone())
-        }
+    let rest_of = |token: &Token| match token {
+        Token::CustomBinaryOperator(text) => before_signs(text).map(|rest| (text.clone(), rest.len())),
         _ => None,
     };
-    let mut at = 0;
-    while at < tokens.len() {
-        if let Some(text) = signs_of(&tokens[at].token) {
-            let span = tokens[at].span;
-            let one = |sign: char| TokenWithSpan { token: if sign == '+' { Token::Plus } else { Token::Minus }, span };
-            tokens.splice(at..=at, text.chars().map(one));
-        }
-        at += 1;
+    if !tokens.iter().any(|token| rest_of(&token.token).is_some()) {
+        return;
     }
+    let mut all = Vec::with_capacity(tokens.len() + 16);
+    for token in std::mem::take(tokens) {
+        let Some((text, length)) = rest_of(&token.token) else {
+            all.push(token);
+            continue;
+        };
+        let span = token.span;
+        let before = Tokenizer::new(&PostgreSqlDialect {}, &text[..length]).tokenize().unwrap_or_default();
+        let sign = |sign: char| if sign == '+' { Token::Plus } else { Token::Minus };
+        let parts = before.into_iter().chain(text[length..].chars().map(sign));
+        all.extend(parts.map(|token| TokenWithSpan { token, span }));
+    }
+    *tokens = all;
+}
+
+/// A text of PostgreSQL's dialect with space behind each `&>`: the library takes away whatever stands there.
+pub(crate) fn apart(text: &str) -> Cow<'_, str> {
+    if !text.contains("&>") {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let is_name = |at: usize| bytes[at].is_ascii_alphanumeric() || matches!(bytes[at], b'_' | 0x80..);
+    let behind = |from: usize, mark: &str| text.get(from..).and_then(|rest| rest.find(mark)).map(|at| from + at);
+    let (mut out, mut copied, mut at) = (String::with_capacity(text.len() + 16), 0, 0);
+    while at < bytes.len() {
+        let next = bytes.get(at + 1);
+        at = match bytes[at] {
+            b'&' if next == Some(&b'>') => {
+                out.push_str(&text[copied..at + 2]);
+                out.push(' ');
+                copied = at + 2;
+                at + 2
+            }
+            b'-' if next == Some(&b'-') => behind(at, "\n").unwrap_or(bytes.len()),
+            b'/' if next == Some(&b'*') => {
+                let (mut depth, mut here) = (1, at + 2);
+                while depth > 0 && here < bytes.len() {
+                    (depth, here) = match &bytes[here..] {
+                        [b'*', b'/', ..] => (depth - 1, here + 2),
+                        [b'/', b'*', ..] => (depth + 1, here + 2),
+                        _ => (depth, here + 1),
+                    };
+                }
+                here
+            }
+            quote @ (b'\'' | b'"') => {
+                let has_escapes = quote == b'\''
+                    && at > 0
+                    && bytes[at - 1].eq_ignore_ascii_case(&b'e')
+                    && (at < 2 || !is_name(at - 2));
+                let mut here = at + 1;
+                while here < bytes.len() && (bytes[here] != quote || bytes.get(here + 1) == Some(&quote)) {
+                    let is_two = bytes[here] == quote || has_escapes && bytes[here] == b'\\';
+                    here += 1 + usize::from(is_two);
+                }
+                here + 1
+            }
+            b'$' if at == 0 || !is_name(at - 1) => {
+                let mut end = at + 1;
+                while end < bytes.len() && is_name(end) {
+                    end += 1;
+                }
+                match bytes.get(end) {
+                    Some(b'$') => {
+                        let tag = &text[at..=end];
+                        behind(end + 1, tag).map_or(bytes.len(), |found| found + tag.len())
+                    }
+                    _ => end,
+                }
+            }
+            _ => at + 1,
+        };
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -539,6 +614,24 @@ mod tests {
             .tokens(text)
             .map(|tokens| tokens.iter().map(|token| token.token.to_string()).collect())
             .unwrap_or_default()
+    }
+
+    #[test]
+    fn signs_behind_operators_are_none_of_theirs() {
+        let of = |text: &str| {
+            let tokens = Dialect::Postgres.tokens(text).unwrap();
+            tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join("_")
+        };
+        assert_eq!(of("x>-1"), "x_>_-_1");
+        assert_eq!(of("x<>-1>=+-2"), "x_<>_-_1_>=_+_-_2");
+        assert_eq!(of("j->-1->>-2"), "j_->_-_1_->>_-_2");
+        assert_eq!(of("x@-1"), "x_@-_1");
+        assert_eq!(apart("a&>b"), "a&> b");
+        let others = "'&>' \"&>\" $x$ &> $x$ -- &>\n /* &> /* &> */ &> */ E'\\'&>' ";
+        assert_eq!(apart(&format!("{others}&>b")), format!("{others}&> b"));
+        assert_eq!(apart("'it''s &>' $1&>$2"), "'it''s &>' $1&> $2");
+        assert_eq!(apart("E'a''\\'&>' || x&>y"), "E'a''\\'&>' || x&> y");
+        assert_eq!(apart("é&>'"), "é&> '");
     }
 
     #[test]

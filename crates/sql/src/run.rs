@@ -9,7 +9,7 @@ mod order;
 mod turns;
 
 pub(crate) use turns::LENGTH_MAX;
-pub use turns::{MEMORY_MAX, STATEMENTS_BYTES_MAX};
+pub use turns::{Granted, MEMORY_MAX, STATEMENTS_BYTES_MAX};
 
 use groups::run_groups;
 use order::run_sort;

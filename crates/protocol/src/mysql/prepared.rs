@@ -5,7 +5,7 @@ use super::serve::{Form, Work, status};
 use super::startup::abilities;
 use super::values::{put_binary_row, put_column, read_param, text_or_bytes};
 use hashbrown::HashMap;
-use sql::{Column, Condition, Dialect, Error, Prepared, Type, Value};
+use sql::{Column, Condition, Dialect, Error, Granted, Prepared, Type, Value};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -40,7 +40,7 @@ struct Statement {
     /// More of them has come than may be kept.
     is_too_long: bool,
     /// Rows that were found and not asked for yet, as bodies of packets.
-    cursor: Option<VecDeque<Vec<u8>>>,
+    cursor: Option<(VecDeque<Vec<u8>>, Granted)>,
 }
 
 impl Statement {
@@ -221,10 +221,13 @@ impl Work<'_> {
             false => self.sql.prepare(self.database, self.context, Dialect::Mysql, prepared.text(), &[])?,
         };
         let (mut rows, mut bytes) = (VecDeque::new(), 0);
+        let mut granted = Granted::of(self.database);
         self.sql.run(self.database, self.context, &prepared, params, &mut |row| {
             let mut body = Vec::new();
             put_binary_row(&mut body, row, prepared.columns())?;
-            bytes += body.len() + size_of_val(&body);
+            let more = body.len() + size_of_val(&body);
+            bytes += more;
+            granted.take(more)?;
             rows.push_back(body);
             match bytes <= CURSOR_BYTES_MAX {
                 true => Ok(()),
@@ -244,7 +247,7 @@ impl Work<'_> {
         let is_short = self.can(abilities::DEPRECATE_EOF);
         self.put_end(status::CURSOR, is_short);
         if let Some(statement) = self.state.prepared.borrow_mut().known.get_mut(&number) {
-            statement.cursor = Some(rows);
+            statement.cursor = Some((rows, granted));
         }
         Ok(())
     }
@@ -256,7 +259,7 @@ impl Work<'_> {
         let (rows, is_last) = {
             let mut statements = self.state.prepared.borrow_mut();
             let statement = statements.known.get_mut(&number).ok_or_else(|| unknown(number, "mysqld_stmt_fetch"))?;
-            let Some(cursor) = &mut statement.cursor else {
+            let Some((cursor, _)) = &mut statement.cursor else {
                 let what = format!("The statement ({number}) has no open cursor.");
                 return Err(Error::new(Condition::UndefinedCursor, what).mysql(1421));
             };

@@ -4,7 +4,7 @@
 
 use super::rows::put_row;
 use super::serve::Work;
-use sql::{Column, Condition, CursorEntry, CursorShown, Dialect, Error, Prepared, Step, Value};
+use sql::{Column, Condition, CursorEntry, CursorShown, Dialect, Error, Granted, Prepared, Step, Value};
 use std::rc::Rc;
 
 /// Cursors of a connection.
@@ -19,6 +19,8 @@ pub(super) struct Cursor {
     columns: Rc<[Column]>,
     rows: Vec<Vec<Value>>,
     bytes: usize,
+    /// The same bytes among those of all statements.
+    _granted: Option<Granted>,
     /// The number of the row that it stands at, from 1 on; 0: before the first; one more than there are: behind the last.
     place: usize,
     kind: Kind,
@@ -106,8 +108,11 @@ impl Work<'_> {
         let taken: usize = self.state.cursors.borrow().values().map(|cursor| cursor.bytes).sum();
         let prepared = self.sql.prepare(self.database, self.context, Dialect::Postgres, query, declared.params())?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
+        let mut granted = Granted::of(self.database);
         self.sql.run(self.database, self.context, &prepared, params, &mut |row| {
-            bytes += ROW_BYTES + row.iter().map(Value::weight).sum::<usize>();
+            let more = ROW_BYTES + row.iter().map(Value::weight).sum::<usize>();
+            bytes += more;
+            granted.take(more)?;
             if taken + bytes > CURSOR_BYTES_MAX {
                 let what = format!("the rows of cursors have more than {} MiB", CURSOR_BYTES_MAX >> 20);
                 return Err(Error::new(Condition::LimitExceeded, what).hint("A query without a cursor is streamed."));
@@ -127,6 +132,7 @@ impl Work<'_> {
             columns: prepared.columns().into(),
             rows,
             bytes,
+            _granted: Some(granted),
             place: 0,
             kind,
             is_new: self.context.is_in_txn(),
@@ -200,6 +206,7 @@ mod tests {
             columns: Rc::from([]),
             rows: vec![Vec::new(); 4],
             bytes: 0,
+            _granted: None,
             place: 0,
             kind: Kind::default(),
             is_new: false,

@@ -15,6 +15,9 @@ const NAME_MAX: usize = 65_000;
 impl Ddl<'_> {
     pub(super) fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
         let name = self.dialect.object_name(&create.name)?;
+        if create.partition_of.is_some() || create.partition_by.is_some() && self.dialect == Dialect::Postgres {
+            return Err(Error::unsupported("PARTITION of a table"));
+        }
         create.columns.iter().try_for_each(|column| self.check_null_default(column))?;
         let sql = crate::Sql::of(self.database);
         sql.speak(self.context);

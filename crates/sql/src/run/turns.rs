@@ -5,7 +5,9 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::Slot;
 use crate::value::Value;
+use database::Database;
 use runtime::fiber;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Bytes that the sorts, hash tables and own tables of one statement may take.
@@ -45,6 +47,48 @@ pub(super) enum Waits {
     Alone(bool),
     /// They may not: a statement of somebody else's is in the middle of a row. So many bytes are left, and when it began.
     Never(usize, u64),
+}
+
+fn reserve(memory: &Cell<usize>, more: usize) -> Result<()> {
+    let all = memory.get().saturating_add(more);
+    if all > STATEMENTS_BYTES_MAX {
+        let what = format!("all statements and cursors would need more than {} MiB", STATEMENTS_BYTES_MAX >> 20);
+        return Err(Error::new(Condition::OutOfMemory, what)
+            .hint("Values, sorts, groups, joins and cursors of the others are in the way: try again later."));
+    }
+    memory.set(all);
+    Ok(())
+}
+
+/// What outlives a statement, the rows of a cursor, has of the bytes of all statements.
+pub struct Granted {
+    memory: Rc<Cell<usize>>,
+    used: usize,
+    bytes: usize,
+}
+
+impl Granted {
+    /// Nothing yet.
+    pub fn of(database: &Database) -> Self {
+        Granted { memory: Rc::clone(&crate::Sql::of(database).memory), used: 0, bytes: 0 }
+    }
+
+    /// Takes so many more. Errors: `OutOfMemory`.
+    pub fn take(&mut self, bytes: usize) -> Result<()> {
+        self.used += bytes;
+        let more = self.used.saturating_sub(self.bytes).next_multiple_of(GRANTED_AT_ONCE);
+        if more > 0 {
+            reserve(&self.memory, more)?;
+            self.bytes += more;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        self.memory.set(self.memory.get().saturating_sub(self.bytes));
+    }
 }
 
 impl Drop for Run<'_> {
@@ -184,15 +228,8 @@ impl Run<'_> {
     /// Takes more of what all statements may have. Errors: `OutOfMemory`.
     #[inline(never)]
     fn grant(&mut self, used: usize) -> Result<()> {
-        let memory = Rc::clone(&crate::Sql::of(self.database).memory);
         let more = (used - self.granted).next_multiple_of(GRANTED_AT_ONCE);
-        let all = memory.get().saturating_add(more);
-        if all > STATEMENTS_BYTES_MAX {
-            let what = format!("all statements together would need more than {} MiB", STATEMENTS_BYTES_MAX >> 20);
-            return Err(Error::new(Condition::OutOfMemory, what)
-                .hint("Values, sorts, groups and joins of the others are in the way: try again later."));
-        }
-        memory.set(all);
+        reserve(&crate::Sql::of(self.database).memory, more)?;
         self.granted += more;
         Ok(())
     }

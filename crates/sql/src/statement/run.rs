@@ -407,7 +407,7 @@ fn is_short(plan: &Plan) -> bool {
 fn goes_beyond(error: &Error, statement: &ast::Statement) -> bool {
     let is_refused =
         error.body().source.as_ref().is_some_and(|source| source.is(database::ErrorCode::MultistatementTransaction));
-    is_refused && matches!(statement, ast::Statement::AlterTable(_))
+    is_refused && matches!(statement, ast::Statement::AlterTable(_) | ast::Statement::CreateIndex(_))
 }
 
 fn schema_tag(statement: &ast::Statement) -> &'static str {
