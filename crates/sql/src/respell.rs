@@ -508,7 +508,7 @@ pub(crate) fn fetches(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// What is left of an operator in front of signs that are none of its own, as PostgreSQL takes operators: `>-1` compares with a number below zero, `@-` is
+/// What is left of an operator in front of signs that are none of its own, as PostgreSQL takes operators: `>-1` compares with a number below zero, `%-` is
 /// one operator. None: it is whole.
 fn before_signs(operator: &str) -> Option<&str> {
     let rest = operator.trim_end_matches(['+', '-']);
@@ -625,7 +625,7 @@ mod tests {
         assert_eq!(of("x>-1"), "x_>_-_1");
         assert_eq!(of("x<>-1>=+-2"), "x_<>_-_1_>=_+_-_2");
         assert_eq!(of("j->-1->>-2"), "j_->_-_1_->>_-_2");
-        assert_eq!(of("x@-1"), "x_@-_1");
+        assert_eq!(of("x%-1"), "x_%-_1");
         assert_eq!(apart("a&>b"), "a&> b");
         let others = "'&>' \"&>\" $x$ &> $x$ -- &>\n /* &> /* &> */ &> */ E'\\'&>' ";
         assert_eq!(apart(&format!("{others}&>b")), format!("{others}&> b"));
