@@ -482,7 +482,7 @@ impl Database {
         let mut values: Vec<Vec<u8>> = Vec::with_capacity(local.len());
         for (at, field) in local.iter().enumerate() {
             values.push(match (action, new) {
-                (Action::Cascade, None) => return self.execute_in_txn(context, child, delete).map(drop),
+                (Action::Cascade, None) => return self.execute_in_txn(context, child, delete, true).map(drop),
                 (Action::Cascade, Some(new)) => new.field(foreign[at]).unwrap_or(&[0xc0]).to_vec(),
                 (Action::SetDefault, _) => match self.expressions() {
                     Some(expressions) => expressions.default_value(self, child, *field)?,
@@ -500,11 +500,11 @@ impl Database {
         })?;
         primary.extract_key(&changed, &mut new_key);
         if primary.compare_rows(present.data(), &changed) == Ordering::Equal {
-            return self.execute_in_txn(context, child, Operation::Replace { tuple: &changed }).map(drop);
+            return self.execute_in_txn(context, child, Operation::Replace { tuple: &changed }, true).map(drop);
         }
         // It is another row by its own key: those who name it follow.
-        self.while_moving(context, || self.execute_in_txn(context, child, delete))?;
-        let moved = self.execute_in_txn(context, child, Operation::Insert { tuple: &changed })?;
+        self.while_moving(context, || self.execute_in_txn(context, child, delete, true))?;
+        let moved = self.execute_in_txn(context, child, Operation::Insert { tuple: &changed }, true)?;
         match moved {
             Some(moved) => self.look_at_children(context, child, &present, Some(&moved)),
             None => Ok(()),

@@ -10,15 +10,18 @@
 //! ```
 //!
 //! A transaction that has written a row and then waits has not locked it: others may. Who has the lock may rely on the row, so the other one gets
-//! a conflict when it commits before the lock is free ([`Database::yield_to_locks`]).
+//! a conflict when it commits before the lock is free ([`Database::yield_to_locks`]), also where it has written blindly, on disk, and only its key is
+//! known.
 //!
 //! A row is locked by its primary key, whether it is there or not. Who waits in a circle would wait for ever: the one whose wait would close
 //! the circle is aborted instead, and the error names everybody in it.
 
 use crate::access::Privileges;
+use crate::blind_write::BlindWrite;
 use crate::catalog::Space;
 use crate::database::Database;
 use crate::error::{Error, ErrorCode, Result};
+use crate::prepare::Prepared;
 use crate::session::{Context, Session};
 use crate::statement::Operation;
 use crate::txn::Txn;
@@ -593,9 +596,35 @@ impl Database {
         if self.locks.definitions.get() > 0 && !space.is_system() && self.is_definition_of_other(space, own) {
             return true;
         }
-        // A delete on disk that has looked at nothing knows no row.
-        let row = change.new.as_ref().or(change.old.as_ref()).filter(|_| !space.is_system());
-        row.and_then(|row| self.owner_of_row(space, row)).is_some_and(|owner| owner != own)
+        let own_row = change.new.as_ref().or(change.old.as_ref()).filter(|_| !space.is_system());
+        let is_of_other = |owner: Option<u64>| owner.is_some_and(|owner| owner != own);
+        if let Some(row) = own_row {
+            return is_of_other(self.owner_of_row(space, row));
+        }
+        // What has been written on disk without a look at what is there knows its keys only.
+        let mut is_taken = false;
+        if space.rows.may_wait() {
+            space.rows.for_each_key(&space.index_defs(), change, |def, key, _| {
+                let key = key.filter(|_| def.id == IndexId::PRIMARY);
+                is_taken |= key.is_some_and(|key| is_of_other(self.locks.owner_of(&(space.id, key.into()))));
+            });
+        }
+        is_taken
+    }
+
+    /// The row of a statement that was made ready, if somebody else than the open transaction has locked it by now: what it waited for took a while.
+    pub(crate) fn taken_meanwhile(
+        &self,
+        context: &Context,
+        space: &Space,
+        prepared: Option<&Prepared>,
+    ) -> Option<(RowKey, Shown)> {
+        if !space.rows.may_wait() || !self.locks.are_any() || space.is_system() {
+            return None;
+        }
+        let (row, shown) = row_of_prepared(space, prepared?)?;
+        let owner = self.locks.owner_of(&row)?;
+        (self.txn_id(context) != Some(owner)).then_some((row, shown))
     }
 
     /// True if somebody has locked a row.
@@ -666,6 +695,21 @@ pub(crate) fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, Shown)> {
     let mut key = Vec::new();
     primary.key_def.extract_key(row, &mut key);
     Some(((space.id, bytes.into()), Shown::Key(key.into())))
+}
+
+/// The row that a statement is about to change, whether it has looked at it or not.
+fn row_of_prepared(space: &Space, prepared: &Prepared) -> Option<(RowKey, Shown)> {
+    let row = match prepared.blind.as_deref() {
+        None => prepared.new.as_ref().or(prepared.old.as_ref())?,
+        Some(BlindWrite::Upsert { row, .. }) => row,
+        Some(BlindWrite::Delete { key }) => {
+            let (key, primary) = (Key::decode(key).ok()?, space.index_def(IndexId::PRIMARY)?);
+            let mut bytes = Vec::new();
+            primary.key_def.ordered_of_key(key.parts, key.part_count, &mut bytes);
+            return Some(((space.id, bytes.into()), show(key)));
+        }
+    };
+    row_key_of(space, row.data())
 }
 
 fn show(key: Key<'_>) -> Shown {

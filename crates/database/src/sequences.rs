@@ -88,7 +88,9 @@ impl Database {
             if let Some(value) = self.catalog.sequence(id).and_then(|sequence| sequence.value()) {
                 let data = self.space(alter::SEQUENCE_DATA_ID)?;
                 let row = data_row(id, value);
-                self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))?;
+                self.in_statement(context, || {
+                    self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }, true)
+                })?;
             }
         }
         Ok(())
@@ -98,7 +100,7 @@ impl Database {
         let data = self.space(alter::SEQUENCE_DATA_ID)?;
         let row = data_row(id, value);
         self.beside_txn(context, alter::SEQUENCE_DATA_ID, || {
-            self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }))
+            self.in_statement(context, || self.execute_in_txn(context, &data, Operation::Replace { tuple: &row }, true))
         })?;
         Ok(())
     }

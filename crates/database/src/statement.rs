@@ -273,7 +273,7 @@ impl Database {
         }
         // Kept until the statement is applied or refused, as the lock is.
         let _ready = self.make_ready(context, space, operation)?;
-        let result = self.in_statement(context, || self.execute_in_txn(context, space, operation));
+        let result = self.in_statement(context, || self.execute_in_txn(context, space, operation, lock.is_some()));
         // What a refused statement has left.
         self.ready.forget();
         result
@@ -307,12 +307,12 @@ impl Database {
             false => self.prepare(context, space, &operation).map_err(|halt| self.halt_error(halt))?,
         };
         let Some(prepared) = prepared else { return Ok(Alone::Done(None)) };
-        // While rows were waited for.
-        if space.rows.may_wait() && !has_lock && self.locks.are_any() {
-            let row = prepared.new.as_ref().or(prepared.old.as_ref());
-            if row.is_some_and(|row| self.is_locked(space, row)) {
-                return Ok(Alone::Locked);
-            }
+        let is_taken = || {
+            space.rows.may_wait() && self.is_definition_locked(space)
+                || self.taken_meanwhile(context, space, Some(&prepared)).is_some()
+        };
+        if !has_lock && self.locks.are_any() && is_taken() {
+            return Ok(Alone::Locked);
         }
         let kind = logged_kind(space, prepared.kind);
         let (change, blind) = self.apply(space, prepared)?;
@@ -358,12 +358,13 @@ impl Database {
         Ok(position)
     }
 
-    /// The long way: triggers, sequences, schema changes.
+    /// The long way: triggers, sequences, schema changes. `has_lock`: nobody else can lock its row.
     pub(crate) fn execute_in_txn(
         &self,
         context: &Context,
         space: &Rc<Space>,
         operation: Operation<'_>,
+        has_lock: bool,
     ) -> Result<Option<Tuple>> {
         let filled;
         let operation = match operation {
@@ -377,7 +378,7 @@ impl Database {
             }
             other => other,
         };
-        let prepared = self.prepare_in_txn(context, space, &operation);
+        let prepared = self.prepare_in_txn(context, space, &operation, has_lock);
         if let (Err(error), Operation::Insert { tuple } | Operation::Replace { tuple }) = (&prepared, &operation)
             && error.code() == ErrorCode::TupleFound as u32
         {

@@ -47,11 +47,17 @@ impl Database {
         context: &Context,
         space: &Rc<Space>,
         operation: &Operation<'_>,
+        has_lock: bool,
     ) -> Result<Option<(Prepared, Option<Becomes>)>> {
         let triggers = if space.runs_triggers.get() { space.before_replace.borrow().clone() } else { Vec::new() };
         if triggers.is_empty() {
-            let prepared = self.when_ready(context, space, || self.prepare(context, space, operation))?;
-            return Ok(prepared.map(|prepared| (prepared, None)));
+            loop {
+                let prepared = self.when_ready(context, space, || self.prepare(context, space, operation))?;
+                match self.taken_meanwhile(context, space, prepared.as_ref()) {
+                    Some((row, shown)) if !has_lock => self.lock_key(context, space, row, &shown, None)?,
+                    _ => return Ok(prepared.map(|prepared| (prepared, None))),
+                }
+            }
         }
         let Some(mut prepared) = self.prepare_for_triggers(context, space, operation)? else { return Ok(None) };
         // If a trigger waits, what was seen here may not be true any more: that counts as something to lose.
