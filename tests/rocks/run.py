@@ -18,7 +18,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # What is no rock's try.
-OWN = {"shards"}
+OWN = {"shards", "cluster", "vshard_storage", "crud_storage"}
 TIMEOUT_S = 180
 
 
