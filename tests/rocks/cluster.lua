@@ -1,12 +1,13 @@
--- Two shards of vshard, one instance each, as processes of their own; whoever loads this is the router over them. vshard is found as `require`
--- finds it. The directory that the router runs in holds those of the storages and their sockets.
+-- Two shards of vshard, one instance each, as processes of their own; whoever loads this is the router over them.
+-- vshard is found as `require` finds it. The directory that the router runs in holds those of the storages and their sockets.
 --
 --     local cluster = dofile('cluster.lua')
 --     cluster.start('a', setup)       a storage; `setup` is the path of a script that it runs once it is configured
 --     cluster.kill('a')               with no time to say goodbye
 --     cluster.router()                the router is configured, and the buckets are there
 --
--- A storage has, besides what `setup` gives it: `reweigh(a, b)`, new weights of the shards; `bucket_states()`; `storage_alive()`.
+-- A storage has, besides what `setup` gives it: `reweigh(a, b)`, new weights of the shards; `bucket_states()`;
+-- `storage_alive()`.
 local fiber, fio, popen = require('fiber'), require('fio'), require('popen')
 local NAMES = { 'a', 'b' }
 local BUCKETS = 200
@@ -35,7 +36,7 @@ function cluster.config(directory, weights)
     return { sharding = sharding, bucket_count = BUCKETS, collect_bucket_garbage_interval = 0.1, log_level = 3 }
 end
 
--- The side of a storage ---------------------------------------------------------------------------------------------------
+-- The side of a storage ----------------------------------------------------------------------------------------------
 local function run_storage(name, directory, setup)
     fio.mkdir(fio.pathjoin(directory, name))
     fio.chdir(fio.pathjoin(directory, name))
@@ -73,7 +74,7 @@ local function run_storage(name, directory, setup)
     end
 end
 
--- The side of the router --------------------------------------------------------------------------------------------------
+-- The side of the router ---------------------------------------------------------------------------------------------
 local running = {}
 
 function cluster.start(name, setup)
@@ -116,7 +117,9 @@ function cluster.call(name, ...)
 end
 
 function cluster.wait_alive(name)
-    local alive = cluster.wait_for(60, function() return cluster.call(name, 'storage_alive', {}, { timeout = 1 }) == name end)
+    local alive = cluster.wait_for(60, function()
+        return cluster.call(name, 'storage_alive', {}, { timeout = 1 }) == name
+    end)
     assert(alive, name .. ' does not answer: ' .. cluster.log(name))
 end
 
@@ -129,7 +132,8 @@ function cluster.router()
     assert(vshard.router.bootstrap({ timeout = 10 }))
 end
 
--- How many buckets are active in each place; nothing while one of them is in two places or in none, or what was sent is not yet gone.
+-- How many buckets are active in each place; nothing while one of them is in two places or in none, or what was sent is
+-- not yet gone.
 function cluster.settled()
     local counts, seen, total = {}, {}, 0
     for _, name in ipairs(NAMES) do
