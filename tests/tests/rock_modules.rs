@@ -1,5 +1,6 @@
 //! Modules of Lua that Tarantool 2.6 has not, so that no golden script can ask it: varbinary, compat, trigger; and what handles of key definitions,
-//! buffers and logs leave behind; modules with a half in C; what shards of one instance ask of `box.cfg`.
+//! buffers and logs leave behind; modules with a half in C; what shards of one instance ask of `box.cfg`, and
+//! routers of connections.
 
 use std::path::Path;
 use std::process::Command;
@@ -390,4 +391,36 @@ fn an_instance_may_replicate_from_itself_only() {
     ] {
         rig(listen, replication, "does not support replication from other instances yet\nfunction");
     }
+}
+
+#[test]
+fn indexes_of_a_connection_name_their_collations() {
+    run(r#"
+        local key_def, net, fio = require('key_def'), require('net.box'), require('fio')
+        local uri = 'unix/:' .. fio.pathjoin(fio.cwd(), 'a.sock')
+        box.cfg{listen = uri}
+        box.schema.user.grant('guest', 'super')
+        local s = box.schema.space.create('s', { format = { { 'id', 'unsigned' }, { 'name', 'string' } } })
+        s:create_index('pk')
+        s:create_index('name', { parts = { { 'name', collation = 'unicode_ci' }, { 'id' } } })
+        s:create_index('plain', { parts = { { 'name' }, { 'id' } } })
+        local connection = net.connect(uri)
+        local far = connection.space.s.index
+        is(far.name.parts[1].collation, 'unicode_ci') is(far.name.parts[2].collation, nil) is(far.plain.parts[1].collation, nil)
+        local tuple = box.tuple.new
+        is(key_def.new(far.name.parts):compare(tuple({ 1, 'NAME' }), tuple({ 1, 'name' })), 0)
+        is(key_def.new(far.plain.parts):compare(tuple({ 1, 'NAME' }), tuple({ 1, 'name' })) < 0, true)
+        -- What is made later, too.
+        s:create_index('late', { parts = { { 'name', collation = 'unicode' } }, unique = false })
+        connection:reload_schema()
+        is(connection.space.s.index.late.parts[1].collation, 'unicode')
+    "#);
+}
+
+#[test]
+fn a_script_knows_its_binary() {
+    run(r#"
+        is(arg[-1], require('fio').readlink('/proc/self/exe'))
+        is(arg[0]:match('[^/]*$'), 'script.lua')
+    "#);
 }

@@ -125,7 +125,8 @@ impl Lua {
         });
     }
 
-    /// Runs a script in a fiber. `arguments`: what `arg` and `...` are to be, from the script's name at 0. `done` gets the outcome.
+    /// Runs a script in a fiber. `arguments`: what `arg` and `...` are to be, from the script's name at 0; the binary is at -1.
+    /// `done` gets the outcome.
     pub fn run_script(name: &str, source: Vec<u8>, arguments: Vec<String>, done: impl FnOnce(Result<()>) + 'static) {
         let chunk = if name.starts_with('=') { name.to_string() } else { format!("@{name}") };
         let fiber_name = name.rsplit('/').next().unwrap_or(name).to_string();
@@ -135,6 +136,11 @@ impl Lua {
             for (at, argument) in arguments.iter().enumerate() {
                 state.push_str(argument);
                 state.raw_set_index(1, at as i32);
+            }
+            // Programs start others of their kind by it.
+            if let Ok(binary) = std::env::current_exe() {
+                state.push_str(&binary.to_string_lossy());
+                state.raw_set_index(1, -1);
             }
             state.set_field(ffi::LUA_GLOBALSINDEX, "arg");
             // A first line for the shell is not Lua.

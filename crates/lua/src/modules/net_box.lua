@@ -39,7 +39,9 @@ local FEATURES = {
     watch_once = 6,
 }
 local OWN_FEATURES = { 0, 1, 2, 3, 4, 6 }
-local VSPACE, VINDEX = 281, 289
+local VCOLLATION, VSPACE, VINDEX = 277, 281, 289
+-- The collation of the parts that have none.
+local NO_COLLATION = 0
 -- An iterator over everything.
 local ALL = 2
 local CONNECT_S = 10
@@ -319,21 +321,24 @@ end
 -- Schema --------------------------------------------------------------------------------------------------------------------
 local space_methods, index_methods = {}, {}
 
-local function key_parts(parts)
+local function key_parts(parts, collation_names)
     local result = {}
     for at, part in ipairs(type(parts) == 'table' and parts or {}) do
         local field = part.field or part[1]
         result[at] = {
             fieldno = tonumber(field) and field + 1 or field, type = part.type or part[2],
-            is_nullable = part.is_nullable or false, collation = part.collation, path = part.path,
+            is_nullable = part.is_nullable or false, collation = collation_names[part.collation], path = part.path,
         }
     end
     return result
 end
 
 -- The objects of spaces and indexes for rows of their system spaces. Spaces that were there before stay the same objects.
-local function install_schema(connection, spaces, indexes)
-    local old, list = connection.space, {}
+local function install_schema(connection, spaces, indexes, collations)
+    local old, list, collation_names = connection.space, {}, {}
+    for _, row in ipairs(collations) do
+        collation_names[row[1]] = row[1] ~= NO_COLLATION and row[2] or nil
+    end
     for _, row in ipairs(spaces) do
         local id, name, flags = row[1], row[3], type(row[6]) == 'table' and row[6] or {}
         local space = rawget(old, id) or setmetatable({}, connection._space_mt)
@@ -351,7 +356,7 @@ local function install_schema(connection, spaces, indexes)
             local options = type(row[5]) == 'table' and row[5] or {}
             local index = setmetatable({
                 space = space, id = row[2], name = row[3], type = row[4]:upper(), unique = options.unique ~= false,
-                parts = key_parts(row[6]),
+                parts = key_parts(row[6], collation_names),
             }, connection._index_mt)
             space.index[row[2]], space.index[row[3]] = index, index
         end
@@ -370,21 +375,22 @@ local function fetch_schema(transport, done)
         return transport:send(nil, take_values, nil, nil, REQUEST.select, KEY.space_id, space, KEY.index_id, 0, KEY.iterator,
             ALL, KEY.limit, 0xffffffff, KEY.offset, 0, KEY.key, {})
     end
-    local spaces, indexes = ask(VSPACE), ask(VINDEX)
+    local spaces, indexes, collations = ask(VSPACE), ask(VINDEX), ask(VCOLLATION)
     local function look()
-        if not spaces.is_done or not indexes.is_done then
+        if not spaces.is_done or not indexes.is_done or not collations.is_done then
             return
         end
         local reason = spaces.reason or indexes.reason
         local connection = connection_of(transport)
         if reason == nil and connection then
-            install_schema(connection, spaces.value, indexes.value)
+            -- Old servers have no space of collations.
+            install_schema(connection, spaces.value, indexes.value, collations.value or {})
             transport.schema_version = math.min(spaces.schema_version, indexes.schema_version)
             connection.schema_version = transport.schema_version
         end
         done(reason)
     end
-    spaces.when_done, indexes.when_done = look, look
+    spaces.when_done, indexes.when_done, collations.when_done = look, look, look
 end
 
 local function run_reload_triggers(connection)
