@@ -51,6 +51,7 @@ mod moments;
 mod mysql;
 mod net;
 mod plan;
+mod plan_documents;
 mod postgres_functions;
 mod range;
 mod regexes;
