@@ -18,6 +18,7 @@ mod accounts;
 mod advisory;
 mod aggregates;
 mod alter;
+mod angles;
 mod arithmetic;
 mod array;
 mod bind;
