@@ -627,6 +627,7 @@ impl Dialect {
                 crate::respell::tables(&mut tokens);
                 crate::respell::unions(&mut tokens);
                 crate::respell::dropped_expressions(&mut tokens);
+                crate::respell::collations_of_types(&mut tokens);
                 crate::respell::signs(&mut tokens);
                 crate::respell::grouping_sets(&mut tokens);
                 crate::respell::fetches(&mut tokens);
