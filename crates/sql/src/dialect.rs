@@ -5,6 +5,7 @@ use crate::mysql::Said;
 use hashbrown::HashMap;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::rc::Rc;
@@ -32,20 +33,28 @@ pub const TEXT_MAX: usize = 16 << 20;
 fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
     let (mut before, mut here, mut outer) = (0usize, 0usize, Vec::new());
     for token in tokens {
-        match token.token {
-            Token::Whitespace(_) => {}
-            Token::LParen => {
-                outer.push(here);
+        let word = match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        // Branches of CASE are a list, as what stands between parentheses is.
+        let is_in_case = matches!(outer.last(), Some((_, true)));
+        match (&token.token, word) {
+            (Token::Whitespace(_), _) => {}
+            (Token::LParen, _) | (_, Keyword::CASE) => {
+                outer.push((here, word == Keyword::CASE));
                 before += here;
                 here = 0;
             }
-            Token::RParen => {
-                here = outer.pop().unwrap_or(0);
+            (_, Keyword::WHEN | Keyword::THEN) if is_in_case => here = 1,
+            (_, Keyword::END) if !is_in_case => here += 1,
+            (Token::RParen, _) | (_, Keyword::END) => {
+                (here, _) = outer.pop().unwrap_or((0, false));
                 before = before.saturating_sub(here);
                 here += 1;
             }
-            Token::Comma => here = 0,
-            Token::SemiColon => (before, here, outer) = (0, 0, Vec::new()),
+            (Token::Comma, _) => here = 0,
+            (Token::SemiColon, _) => (before, here, outer) = (0, 0, Vec::new()),
             _ => here += 1,
         }
         if before + here > WORDS_MAX {
@@ -561,6 +570,7 @@ pub(crate) fn respell_of_mysql(tokens: &mut Vec<TokenWithSpan>) {
     crate::respell::keys(tokens);
     crate::respell::persistent(tokens);
     crate::respell::unions(tokens);
+    crate::respell::locks(tokens);
     crate::respell::exclusive_ors(tokens);
     respell_updates(tokens);
     respell_remainders(tokens);
@@ -627,9 +637,11 @@ impl Dialect {
                 crate::respell::tables(&mut tokens);
                 crate::respell::unions(&mut tokens);
                 crate::respell::dropped_expressions(&mut tokens);
+                crate::respell::collations_of_types(&mut tokens);
                 crate::respell::signs(&mut tokens);
                 crate::respell::grouping_sets(&mut tokens);
                 crate::respell::fetches(&mut tokens);
+                crate::respell::locks(&mut tokens);
             }
             Dialect::Mysql => {
                 respell_of_mysql(&mut tokens);

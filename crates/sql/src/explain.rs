@@ -22,6 +22,8 @@ pub(crate) struct Line {
 pub(crate) enum Form {
     Text,
     Json,
+    Xml,
+    Yaml,
     /// A row for each table: MySQL's.
     Table,
     /// Lines with arrows: MySQL's.
@@ -63,8 +65,19 @@ pub(crate) fn as_text(lines: &[Line], form: Form, total_ns: Option<u64>) -> Vec<
     texts
 }
 
-/// The lines of a plan as a document.
-pub(crate) fn as_json(lines: &[Line], total_ns: Option<u64>) -> String {
+/// The lines of a plan as a document of JSON, XML or YAML.
+pub(crate) fn as_document(lines: &[Line], form: Form, total_ns: Option<u64>) -> String {
+    let members = members(lines, total_ns);
+    let mut out = String::new();
+    match form {
+        Form::Xml => crate::plan_documents::put_xml(&members, &mut out),
+        Form::Yaml => crate::plan_documents::put_yaml(&members, &mut out),
+        _ => Json::Array(vec![Json::Object(members)]).write_pretty(0, 2, &mut out),
+    }
+    out
+}
+
+fn members(lines: &[Line], total_ns: Option<u64>) -> Vec<(String, Json)> {
     fn node(lines: &[Line], at: &mut usize) -> Json {
         let line = &lines[*at];
         *at += 1;
@@ -93,9 +106,7 @@ pub(crate) fn as_json(lines: &[Line], total_ns: Option<u64>) -> String {
     if let Some(total_ns) = total_ns {
         members.push(("Execution Time".to_string(), Json::Number(format!("{:.3}", total_ns as f64 / 1e6))));
     }
-    let mut out = String::new();
-    Json::Array(vec![Json::Object(members)]).write_pretty(0, 2, &mut out);
-    out
+    members
 }
 
 /// The columns of MySQL's table of a plan.
@@ -265,10 +276,9 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<Line>) {
             line("limit");
             describe(input, depth + 1, lines);
         }
-        Plan::Concat(left, right) => {
-            line("both");
-            describe(left, depth + 1, lines);
-            describe(right, depth + 1, lines);
+        Plan::Concat(inputs) => {
+            line(if inputs.len() == 2 { "both" } else { "all" });
+            inputs.iter().for_each(|input| describe(input, depth + 1, lines));
         }
         Plan::Among { left, right, keeps, .. } => {
             line(if *keeps { "rows that are in both" } else { "rows that are not in the second" });

@@ -395,6 +395,7 @@ pub(crate) fn find(dialect: Dialect, name: &str) -> Option<&'static Function> {
     }
     if dialect == Dialect::Postgres
         && let Some(own) = crate::postgres_functions::find(name)
+            .or_else(|| crate::angles::find(name))
             .or_else(|| crate::net::functions::find(name))
             .or_else(|| crate::range::functions::find(name))
     {

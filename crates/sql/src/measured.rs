@@ -78,7 +78,8 @@ impl Plan {
                 one(&mut join.outer);
                 one(&mut join.inner);
             }
-            Plan::Concat(left, right) | Plan::Among { left, right, .. } => {
+            Plan::Concat(inputs) => inputs.iter_mut().for_each(one),
+            Plan::Among { left, right, .. } => {
                 one(left);
                 one(right);
             }

@@ -47,7 +47,7 @@ pub(crate) enum Plan {
     /// Some of them.
     Limit { input: Box<Plan>, limit: Option<Expr>, offset: Option<Expr> },
     /// The rows of one after those of the other.
-    Concat(Box<Plan>, Box<Plan>),
+    Concat(Vec<Plan>),
     /// The rows of `left` that are, or are not, among those of `right`.
     Among { left: Box<Plan>, right: Box<Plan>, left_slots: Vec<Slot>, right_slots: Vec<Slot>, keeps: bool, all: bool },
     /// Computes a table of the statement's own, then the rows of `body`.
@@ -167,7 +167,8 @@ impl Plan {
             | Plan::Ties { input, .. } => vec![&**input],
             Plan::Loop { outer, inner, .. } => vec![&**outer, &**inner],
             Plan::Hash(join) => vec![&join.outer, &join.inner],
-            Plan::Concat(left, right) | Plan::Among { left, right, .. } => vec![&**left, &**right],
+            Plan::Concat(inputs) => inputs.iter().collect(),
+            Plan::Among { left, right, .. } => vec![&**left, &**right],
             Plan::GroupingSets(step) => vec![&step.input],
             Plan::Window(step) => vec![&step.input],
             Plan::Owned(step) => vec![&step.input],
@@ -235,7 +236,8 @@ impl Plan {
                 step.calls.iter().for_each(|call| visit(call.slot));
                 step.input.fills(visit);
             }
-            Plan::Concat(left, right) | Plan::Among { left, right, .. } => {
+            Plan::Concat(inputs) => inputs.iter().for_each(|input| input.fills(visit)),
+            Plan::Among { left, right, .. } => {
                 left.fills(visit);
                 right.fills(visit);
             }

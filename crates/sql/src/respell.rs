@@ -299,6 +299,36 @@ pub(crate) fn dropped_expressions(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// `ALTER COLUMN x TYPE t COLLATE "c"` of PostgreSQL, which the parser does not know, as `... TYPE t USING x COLLATE "c"`.
+pub(crate) fn collations_of_types(tokens: &mut Vec<TokenWithSpan>) {
+    let seen = seen(tokens);
+    if !seen.first().is_some_and(|at| is_word(&tokens[*at].token, "alter")) {
+        return;
+    }
+    let word = |place: usize, wanted: &str| seen.get(place).is_some_and(|at| is_word(&tokens[*at].token, wanted));
+    let (mut column, mut moves) = (None, Vec::new());
+    for place in 0..seen.len() {
+        if word(place, "alter") {
+            let name = place + 1 + usize::from(word(place + 1, "column"));
+            let kind = name + 1 + if word(name + 1, "set") && word(name + 2, "data") { 2 } else { 0 };
+            column = seen.get(name).filter(|_| word(kind, "type")).copied();
+        }
+        if word(place, "using") || tokens[seen[place]].token == Token::Comma {
+            column = None;
+        }
+        if word(place, "collate")
+            && let Some(column) = column.take()
+        {
+            moves.push((seen[place], column));
+        }
+    }
+    for (collate, column) in moves.into_iter().rev() {
+        let space = || TokenWithSpan::wrap(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+        let using = [TokenWithSpan::wrap(Token::make_keyword("USING")), space(), tokens[column].clone(), space()];
+        tokens.splice(collate..collate, using);
+    }
+}
+
 /// `AS (expression) PERSISTENT`, which is MariaDB's older word for STORED.
 pub(crate) fn persistent(tokens: &mut [TokenWithSpan]) {
     let seen = seen(tokens);
@@ -508,6 +538,44 @@ pub(crate) fn fetches(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `FOR NO KEY UPDATE` and `FOR KEY SHARE` as locks that the parser knows, and the tables behind OF, whose list it does not take, as a name of so many
+/// parts.
+pub(crate) fn locks(tokens: &mut [TokenWithSpan]) {
+    const SPACE: Token = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+    if !tokens.iter().any(|token| is_word(&token.token, "for")) {
+        return;
+    }
+    let seen = seen(tokens);
+    for place in 0..seen.len() {
+        let is = |tokens: &[TokenWithSpan], further: usize, word: &str| {
+            seen.get(place + further).is_some_and(|at| is_word(&tokens[*at].token, word))
+        };
+        if !is(tokens, 0, "for") {
+            continue;
+        }
+        let (passed, kind) = match () {
+            () if is(tokens, 1, "no") && is(tokens, 2, "key") => (2, "update"),
+            () if is(tokens, 1, "key") => (1, "share"),
+            () if is(tokens, 1, "update") => (0, "update"),
+            () => (0, "share"),
+        };
+        if !is(tokens, passed + 1, kind) {
+            continue;
+        }
+        for at in &seen[place + 1..=place + passed] {
+            tokens[*at].token = SPACE;
+        }
+        if !is(tokens, passed + 2, "of") {
+            continue;
+        }
+        let mut comma = place + passed + 4;
+        while seen.get(comma).is_some_and(|at| tokens[*at].token == Token::Comma) {
+            tokens[seen[comma]].token = Token::Period;
+            comma += 2;
+        }
+    }
+}
+
 /// What is left of an operator in front of signs that are none of its own, as PostgreSQL takes operators: `>-1` compares with a number below zero, `%-` is
 /// one operator. None: it is whole.
 fn before_signs(operator: &str) -> Option<&str> {
@@ -632,6 +700,24 @@ mod tests {
         assert_eq!(apart("'it''s &>' $1&>$2"), "'it''s &>' $1&> $2");
         assert_eq!(apart("E'a''\\'&>' || x&>y"), "E'a''\\'&>' || x&> y");
         assert_eq!(apart("é&>'"), "é&> '");
+    }
+
+    #[test]
+    fn a_collation_behind_a_type_is_one_of_the_column() {
+        let of = |text: &str| spelled(Dialect::Postgres, text);
+        let others = ", ALTER COLUMN b TYPE numeric(3, 1) USING b COLLATE \"C\"";
+        assert_eq!(
+            of(&format!("ALTER TABLE t ALTER \"A\" SET DATA TYPE varchar(3) COLLATE \"sv-x-icu\"{others}")),
+            format!("ALTER TABLE t ALTER \"A\" SET DATA TYPE varchar(3) USING \"A\" COLLATE \"sv-x-icu\"{others}")
+        );
+    }
+
+    #[test]
+    fn locks_of_several_tables_and_of_no_key_are_ones_that_the_parser_knows() {
+        let of = |text: &str| spelled(Dialect::Postgres, text).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(of("select for no key update of a, \"b\" nowait"), "select for update of a. \"b\" nowait");
+        assert_eq!(of("for key share of a for update of b,c"), "for share of a for update of b.c");
+        assert_eq!(of("substring(x for 2), for update of"), "substring(x for 2), for update of");
     }
 
     #[test]

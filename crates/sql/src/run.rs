@@ -419,10 +419,14 @@ impl Plan {
                 })?;
                 Ok(stopped)
             }
-            Plan::Concat(left, right) => match left.run(run, sink)? {
-                Flow::Stop => Ok(Flow::Stop),
-                Flow::On => right.run(run, sink),
-            },
+            Plan::Concat(inputs) => {
+                for input in inputs {
+                    if input.run(run, sink)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
+                Ok(Flow::On)
+            }
             Plan::Among { left, right, left_slots, right_slots, keeps, all } => {
                 let mut counts: HashMap<Vec<HashedValue>, u64> = HashMap::new();
                 let before = run.memory;

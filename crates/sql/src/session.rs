@@ -129,6 +129,8 @@ pub struct Session {
     pub stop: RefCell<Option<Stop>>,
     /// The version of TLS and the cipher of its connection, if that is sealed.
     pub seal: RefCell<Option<(String, String)>>,
+    /// Grows when a setting may have changed.
+    pub settings_changes: Cell<u64>,
     /// Settings that are not as they are by themselves.
     changed: RefCell<BTreeMap<String, String>>,
     /// What settings that are changed until the end of the transaction were before.
@@ -230,6 +232,7 @@ impl Session {
 
     /// Everything is as it was when the session began.
     pub fn reset(&self) {
+        self.note_change();
         self.changed.borrow_mut().clear();
         self.find_zone();
         self.quotes_names.set(false);
@@ -273,6 +276,7 @@ impl Session {
     /// Changes a setting; none: as it was at the beginning. Errors: there is no such one; it cannot be changed or not to this.
     pub fn set(&self, name: &str, value: Option<&str>, is_local: bool) -> Result<()> {
         let name = name.to_lowercase();
+        self.note_change();
         if name == "all" && value.is_none() {
             self.changed.borrow_mut().clear();
             self.find_zone();
@@ -307,12 +311,17 @@ impl Session {
         Ok(())
     }
 
+    fn note_change(&self) {
+        self.settings_changes.set(self.settings_changes.get() + 1);
+    }
+
     /// The transaction has ended: what was changed for it alone is as before.
     pub fn end_transaction(&self) {
         let mut before = self.before.borrow_mut();
         if before.is_empty() {
             return;
         }
+        self.note_change();
         let mut changed = self.changed.borrow_mut();
         for (name, value) in before.drain(..).rev() {
             match value {

@@ -388,9 +388,9 @@ impl Type {
         };
         let exact = |info: &ast::ExactNumberInfo| match *info {
             ast::ExactNumberInfo::None => Ok(Type::of(Base::Decimal)),
-            ast::ExactNumberInfo::Precision(length) => decimal(length, 0),
+            ast::ExactNumberInfo::Precision(length) => decimal(dialect, length, 0),
             ast::ExactNumberInfo::PrecisionAndScale(length, scale) => {
-                decimal(length, u64::try_from(scale).unwrap_or(u64::MAX))
+                decimal(dialect, length, u64::try_from(scale).unwrap_or(u64::MAX))
             }
         };
         let is_tarantool = dialect == Dialect::Tarantool;
@@ -706,15 +706,17 @@ fn float(info: &ast::ExactNumberInfo) -> Type {
     }
 }
 
-fn decimal(length: u64, scale: u64) -> Result<Type> {
-    let fits = (1..=u64::from(tuple::decimal::DIGITS_MAX)).contains(&length) && scale <= length;
+/// Programs that want all digits there are say so by the most that PostgreSQL takes; values have those that there are here.
+fn decimal(dialect: Dialect, length: u64, scale: u64) -> Result<Type> {
+    let digits_max = u64::from(tuple::decimal::DIGITS_MAX);
+    let length_max = if dialect == Dialect::Postgres { 1000 } else { digits_max };
+    let fits = (1..=length_max).contains(&length) && scale <= length.min(digits_max);
     match (u32::try_from(length), u32::try_from(scale)) {
         (Ok(length), Ok(scale)) if fits => Ok(Type { base: Base::Decimal, length, scale }),
         _ => Err(Error::new(
             Condition::InvalidArgument,
             format!(
-                "precision {length} and scale {scale} of a decimal must be within 1 and {}",
-                tuple::decimal::DIGITS_MAX
+                "precision {length} and scale {scale} of a decimal must be within 1 and {length_max}, the scale within {digits_max}"
             ),
         )),
     }

@@ -268,6 +268,7 @@ impl Work<'_> {
             (false, false) => b'I',
         };
         if !self.state.is_terminated.get() {
+            self.tell_settings();
             put_ready(&mut self.out, status);
         }
         self.flush(true);

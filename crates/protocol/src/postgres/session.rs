@@ -9,7 +9,7 @@ use std::rc::Rc;
 use wal::Position;
 
 /// Settings whose changes a client is told.
-const REPORTED: &[&str] = &[
+const REPORTED: [&str; 8] = [
     "application_name",
     "client_encoding",
     "datestyle",
@@ -19,6 +19,24 @@ const REPORTED: &[&str] = &[
     "standard_conforming_strings",
     "timezone",
 ];
+
+/// What a client was told of them.
+#[derive(Default)]
+pub(super) struct Told {
+    /// The changes of settings that were looked at.
+    changes: u64,
+    values: [String; REPORTED.len()],
+}
+
+impl Told {
+    /// What it is told when it is let in.
+    pub(super) fn of(session: &Session) -> Self {
+        Told {
+            changes: session.settings_changes.get(),
+            values: REPORTED.map(|name| session.get(name).unwrap_or_default()),
+        }
+    }
+}
 /// Bytes of a notification.
 const PAYLOAD_MAX: usize = 8000;
 
@@ -239,6 +257,23 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Tells which of the settings have changed that a client wants to know: by SET, `set_config`, or the end of a transaction.
+    pub(super) fn tell_settings(&mut self) {
+        let mut told = self.state.told.borrow_mut();
+        let changes = self.session.settings_changes.get();
+        if told.changes == changes {
+            return;
+        }
+        told.changes = changes;
+        for (name, known) in REPORTED.iter().zip(&mut told.values) {
+            let value = self.session.get(name).unwrap_or_default();
+            if *known != value {
+                put_parameter(&mut self.out, Session::shown_name(name), &value);
+                *known = value;
+            }
+        }
+    }
+
     fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<(), Error> {
         if name == "transaction_isolation" {
             let (isolation, level) = match value {
@@ -259,6 +294,9 @@ impl Work<'_> {
             return match value {
                 None | Some("none") => Ok(()),
                 Some(value) if value == user => Ok(()),
+                Some(value) if self.database.catalog.user_by_name(value).is_none() => {
+                    Err(Error::new(Condition::InvalidArgument, format!("role \"{value}\" does not exist")))
+                }
                 Some(value) => {
                     let what = format!("permission denied to set {name} \"{value}\"");
                     Err(Error::new(Condition::AccessDenied, what))
@@ -268,10 +306,6 @@ impl Work<'_> {
         self.session.set(name, value, is_local)?;
         if name == "default_transaction_isolation" || name == "all" {
             self.state.isolation.set(self.session.isolation());
-        }
-        if REPORTED.contains(&name) {
-            let shown = self.session.get(name).unwrap_or_default();
-            put_parameter(&mut self.out, Session::shown_name(name), &shown);
         }
         Ok(())
     }

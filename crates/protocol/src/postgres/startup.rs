@@ -261,6 +261,7 @@ fn enter(shared: &Shared, connection: &Connection, state: &State) -> Result<()> 
     let session = Rc::clone(&state.session.borrow());
     *session.user.borrow_mut() = database.catalog.user_name(connection.session().user.get());
     state.isolation.set(session.isolation());
+    *state.told.borrow_mut() = super::session::Told::of(&session);
     let known = shared.connections.borrow().get(&state.number).cloned();
     *session.stop.borrow_mut() = Some(Box::new(move |ends| {
         if let Some(connection) = known.as_ref().and_then(std::rc::Weak::upgrade) {

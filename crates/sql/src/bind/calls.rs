@@ -350,7 +350,9 @@ impl Binder<'_> {
 
     /// Functions of numbers take numbers. Errors: `UndefinedFunction`.
     fn check_kinds(&self, name: &str, arguments: &[Bound]) -> Result<()> {
-        let is_of_numbers = rounds(name, 1) || matches!(name, "abs" | "mod" | "sqrt" | "power" | "pow" | "exp" | "ln");
+        let is_of_numbers = rounds(name, 1)
+            || matches!(name, "abs" | "mod" | "sqrt" | "power" | "pow" | "exp" | "ln")
+            || self.dialect == Dialect::Postgres && crate::angles::find(name).is_some();
         let is_open = |ty: Type| matches!(ty.base, Base::Unknown | Base::Any | Base::Scalar | Base::Number);
         let is_wrong = |argument: &Bound| !is_open(argument.ty) && !argument.ty.is_number();
         let is_no_moment = |argument: &Bound| argument.ty.is_number() || argument.ty.base == Base::Bool;

@@ -1,5 +1,6 @@
 //! FROM: what names it gives, and which tables, queries and functions it is made of.
 
+use super::locks::set_lock;
 use super::{Binder, Bound, Place, Relation, RelationColumn, Scope, TableUse};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -222,6 +223,17 @@ impl Binder<'_> {
     }
 
     fn bind_factor(&self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Tree> {
+        let known = scope.relations.len();
+        let tree = self.bind_unlocked(scope, factor)?;
+        if let [relation] = &scope.relations[known..]
+            && let Some(lock) = self.lock_of_relation(scope, &relation.alias)
+        {
+            set_lock(&tree, lock);
+        }
+        Ok(tree)
+    }
+
+    fn bind_unlocked(&self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Tree> {
         match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => {
                 let table_name = self.dialect.table_name(name)?;
@@ -258,6 +270,8 @@ impl Binder<'_> {
                 Ok(Tree::Table(used))
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let locking = self.locking(scope, alias.as_ref(), subquery);
+                let subquery = locking.as_ref().unwrap_or(subquery);
                 let query = match lateral {
                     true => self.bind_query(subquery, Some(scope))?,
                     false => self.bind_query(subquery, scope.parent)?,

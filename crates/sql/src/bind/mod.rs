@@ -19,6 +19,7 @@ mod insert;
 mod joins;
 mod json;
 mod keyed;
+mod locks;
 mod merge;
 mod moments;
 mod mysql;
@@ -64,6 +65,9 @@ use tuple::SpaceId;
 pub(crate) const COLUMNS_MAX: usize = 2000;
 /// Tables of one FROM.
 pub(crate) const RELATIONS_MAX: usize = 64;
+/// Queries that UNION, EXCEPT and INTERSECT add to what they have combined already, each of which makes a plan one level deeper. Those that are added by the
+/// same UNION or UNION ALL do not.
+pub(crate) const SET_LEVELS_MAX: usize = 64;
 /// Parameters of one statement.
 pub const PARAMETERS_MAX: usize = 65_535;
 
@@ -90,6 +94,8 @@ pub(crate) struct Binder<'a> {
     is_lenient: Cell<bool>,
     /// The query that is bound next is a side of a set operation.
     is_operand: Cell<bool>,
+    /// Queries of set operations so far that made the plan a level deeper.
+    set_levels: Cell<usize>,
     /// The query that is bound here is one: its decimals keep all digits.
     keeps_digits: Cell<bool>,
     /// A query within changes rows.
@@ -161,6 +167,8 @@ struct Scope<'p> {
     in_aggregate: Cell<bool>,
     /// The first relation that names mean: those before it are no part of the join whose condition is bound.
     first: Cell<usize>,
+    /// How rows are locked that the block reads.
+    locks: Vec<locks::RowLocks>,
 }
 
 impl<'p> Scope<'p> {
@@ -174,6 +182,7 @@ impl<'p> Scope<'p> {
             results: Vec::new(),
             in_aggregate: Cell::new(false),
             first: Cell::new(0),
+            locks: Vec::new(),
         }
     }
 }
@@ -246,6 +255,7 @@ impl<'a> Binder<'a> {
             calculates_with_params: Cell::default(),
             is_lenient: Cell::new(false),
             is_operand: Cell::default(),
+            set_levels: Cell::new(0),
             keeps_digits: Cell::default(),
             writes: Cell::new(false),
             views: RefCell::new(Vec::new()),

@@ -6,7 +6,7 @@ use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
-use crate::plan::{Definition, Lock, Plan, SortKey};
+use crate::plan::{Definition, Plan, SortKey};
 use crate::types::{Base, Type};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub(super) struct Tail<'q> {
     pub(super) order_by: &'q [ast::OrderByExpr],
     pub(super) limit: Option<Expr>,
     pub(super) offset: Option<Expr>,
-    pub(super) lock: Option<Lock>,
+    pub(super) locks: &'q [ast::LockClause],
     /// FETCH ... WITH TIES.
     pub(super) has_ties: bool,
 }
@@ -37,16 +37,12 @@ impl Binder<'_> {
             Some(_) => return Err(Error::unsupported("ORDER BY ALL")),
         };
         let (limit, offset) = self.bind_limit(query)?;
-        let lock = query.locks.first().map(|lock| match lock.nonblock {
-            Some(ast::NonBlock::Nowait) => Lock::NoWait,
-            Some(ast::NonBlock::SkipLocked) => Lock::Skip,
-            None => Lock::Wait,
-        });
+        let locks = &query.locks;
         let has_ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
         if has_ties && order_by.is_empty() {
             return Err(Error::new(Condition::Syntax, "WITH TIES cannot be specified without ORDER BY clause"));
         }
-        let mut found = self.bind_set(&query.body, parent, Tail { order_by, limit, offset, lock, has_ties })?;
+        let mut found = self.bind_set(&query.body, parent, Tail { order_by, limit, offset, locks, has_ties })?;
         for (number, definition) in definitions.into_iter().rev() {
             found.plan = Plan::With { number, definition: Rc::new(definition), body: Box::new(found.plan) };
         }
@@ -128,7 +124,7 @@ impl Binder<'_> {
             let first = self.bind_set(
                 left,
                 parent,
-                Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
+                Tail { order_by: &[], limit: None, offset: None, locks: &[], has_ties: false },
             )?;
             let columns = own_columns(&first.outputs, &names, &name)?;
             let slots = first.outputs.iter().map(|output| output.slot).collect();
@@ -137,7 +133,7 @@ impl Binder<'_> {
             let step = self.bind_set(
                 right,
                 parent,
-                Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false },
+                Tail { order_by: &[], limit: None, offset: None, locks: &[], has_ties: false },
             );
             self.recursions.set(self.recursions.get() - 1);
             let mut step = step?;
@@ -227,8 +223,17 @@ impl Binder<'_> {
                 let query = self.bind_values(values, parent)?;
                 self.finish(query, tail)
             }
-            SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                let query = self.bind_operation(left, *op, *set_quantifier, right, parent)?;
+            SetExpr::SetOperation { .. } => {
+                // A chain of them is a tree as deep as it is long: it is gone through without recursion.
+                let (mut first, mut chain) = (body, Vec::new());
+                while let SetExpr::SetOperation { left, op, set_quantifier, right } = first {
+                    chain.push((&**left, *op, *set_quantifier, &**right));
+                    first = left;
+                }
+                let mut query = self.bind_operand(first, parent)?;
+                for (left, op, quantifier, right) in chain.into_iter().rev() {
+                    query = self.bind_operation((query, left), op, quantifier, right, parent)?;
+                }
                 self.finish(query, tail)
             }
             SetExpr::Table(table) => {
@@ -246,21 +251,21 @@ impl Binder<'_> {
         }
     }
 
+    fn bind_operand(&self, body: &SetExpr, parent: Option<&Scope<'_>>) -> Result<Query> {
+        self.is_operand.set(self.dialect == Dialect::Mysql && matches!(body, SetExpr::Select(_)));
+        self.bind_set(body, parent, Tail { order_by: &[], limit: None, offset: None, locks: &[], has_ties: false })
+    }
+
     fn bind_operation(
         &self,
-        left: &SetExpr,
+        (mut left, left_body): (Query, &SetExpr),
         op: SetOperator,
         quantifier: SetQuantifier,
         right: &SetExpr,
         parent: Option<&Scope<'_>>,
     ) -> Result<Query> {
-        let nothing = || Tail { order_by: &[], limit: None, offset: None, lock: None, has_ties: false };
-        let operand = |body: &SetExpr| {
-            self.is_operand.set(self.dialect == Dialect::Mysql && matches!(body, SetExpr::Select(_)));
-            self.bind_set(body, parent, nothing())
-        };
-        let literals = [self.literals_of(left), self.literals_of(right)];
-        let (mut left, mut right) = (operand(left)?, operand(right)?);
+        let literals = [self.literals_of(left_body), self.literals_of(right)];
+        let mut right = self.bind_operand(right, parent)?;
         if left.outputs.len() != right.outputs.len() {
             return Err(self.unequal(&op.to_string()));
         }
@@ -277,6 +282,8 @@ impl Binder<'_> {
                 Error::new(Condition::TypeMismatch, format!("{op} types {} and {} cannot be matched", a.ty, b.ty))
             })?);
         }
+        let number = |collation: &crate::expr::CollationOption| collation.as_ref().map(|collation| collation.id());
+        let before: Vec<_> = left.outputs.iter().map(|output| number(&output.collation)).collect();
         self.cast_outputs(&mut left, &types)?;
         self.cast_outputs(&mut right, &types)?;
         for (output, ty) in left.outputs.iter_mut().zip(&types) {
@@ -294,13 +301,42 @@ impl Binder<'_> {
             }
         }
         let all = quantifier == SetQuantifier::All;
+        let is_as_before =
+            before.iter().zip(&left.outputs).all(|(before, output)| *before == number(&output.collation));
+        let goes_on = op == SetOperator::Union && is_as_before && may_go_on(&left, all);
+        if !goes_on && matches!(left_body, SetExpr::SetOperation { .. }) {
+            // The plan gets deeper, and is run by recursion.
+            self.set_levels.set(self.set_levels.get() + 1);
+            if self.set_levels.get() > super::SET_LEVELS_MAX {
+                let what = format!(
+                    "the statement has more than {} queries that UNION, EXCEPT and INTERSECT combine in turns",
+                    super::SET_LEVELS_MAX
+                );
+                return Err(Error::new(Condition::LimitExceeded, what));
+            }
+        }
         if !(all && op == SetOperator::Union) {
-            self.canonical_outputs(&mut left);
+            if !goes_on {
+                self.canonical_outputs(&mut left);
+            }
             self.canonical_outputs(&mut right);
         }
         let left_slots: Vec<Slot> = left.outputs.iter().map(|output| output.slot).collect();
         let right_slots: Vec<Slot> = right.outputs.iter().map(|output| output.slot).collect();
         let plan = match op {
+            SetOperator::Union if goes_on => {
+                let columns = left_slots.iter().zip(&right_slots).map(|(slot, from)| (*slot, Expr::Slot(*from)));
+                let further = Plan::Map(Box::new(right.plan), columns.collect());
+                let mut plan = left.plan;
+                let chain = match &mut plan {
+                    Plan::Distinct { input, .. } => &mut **input,
+                    chain => chain,
+                };
+                if let Plan::Concat(inputs) = chain {
+                    inputs.push(further);
+                }
+                plan
+            }
             SetOperator::Union => {
                 // Both sides fill new places: those of one side may be in use within it.
                 let slots: Vec<Slot> = left_slots.iter().map(|_| self.new_slot()).collect();
@@ -311,7 +347,7 @@ impl Binder<'_> {
                     self.note_same(output.slot, *slot);
                     output.slot = *slot;
                 }
-                let both = Plan::Concat(Box::new(left_plan), Box::new(right_plan));
+                let both = Plan::Concat(vec![left_plan, right_plan]);
                 match all {
                     true => both,
                     false => Plan::Distinct { input: Box::new(both), slots },
@@ -521,6 +557,18 @@ pub(super) fn limited(plan: Plan, keys: Vec<SortKey>, tail: Tail<'_>) -> Plan {
         (None, None) => plan,
         (limit, offset) => Plan::Limit { input: Box::new(plan), limit, offset },
     }
+}
+
+/// True if the rows of one more query can be among those of a UNION as they are, `all` of them or each once: so a long chain is no deep tree.
+fn may_go_on(query: &Query, all: bool) -> bool {
+    let outputs: Vec<Slot> = query.outputs.iter().map(|output| output.slot).collect();
+    let is_once = outputs.iter().enumerate().all(|(at, slot)| !outputs[..at].contains(slot));
+    let is_chain = match &query.plan {
+        Plan::Concat(_) => all,
+        Plan::Distinct { input, slots } => !all && *slots == outputs && matches!(**input, Plan::Concat(_)),
+        _ => false,
+    };
+    is_chain && is_once
 }
 
 fn own_columns(

@@ -11,7 +11,7 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Expr, Slot};
 use crate::grouping::GroupingSets;
-use crate::plan::{JoinKind, Lock, Plan, SortKey};
+use crate::plan::{JoinKind, Plan, SortKey};
 use crate::types::{Base, Type};
 use sqlparser::ast::{self, SelectItem};
 use std::cell::RefCell;
@@ -44,10 +44,9 @@ impl Binder<'_> {
     ) -> Result<Query> {
         self.check_select(select)?;
         let mut scope = Scope::new(parent);
+        scope.locks = self.row_locks(tail.locks);
         let tree = self.bind_from(&mut scope, &select.from)?;
-        if let Some(lock) = tail.lock {
-            set_lock(&tree, lock);
-        }
+        self.check_locks(&scope)?;
         let mut conditions = Vec::new();
         if let Some(selection) = &select.selection {
             conjuncts(self.condition(&scope, selection)?, &mut conditions);
@@ -129,7 +128,7 @@ impl Binder<'_> {
             plan = Plan::Filter(Box::new(plan), having);
         }
         if !windows.is_empty() {
-            if tail.lock.is_some() && self.dialect == Dialect::Postgres {
+            if !tail.locks.is_empty() && self.dialect == Dialect::Postgres {
                 return Err(Error::unsupported("FOR UPDATE with window functions"));
             }
             let reads =
@@ -543,7 +542,7 @@ impl Binder<'_> {
                 return Err(Error::new(Condition::InvalidColumnReference, what));
             }
             slots.extend(keys.iter().map(|key| key.slot).chain(first_by.iter().copied()));
-            let whole = Tail { order_by: tail.order_by, limit: None, offset: None, lock: None, has_ties: false };
+            let whole = Tail { order_by: tail.order_by, limit: None, offset: None, locks: &[], has_ties: false };
             plan = Plan::Distinct { input: Box::new(sorted(plan, keys.clone(), slots, &whole)), slots: first_by };
         } else if !is_in_order {
             slots.extend(keys.iter().map(|key| key.slot));
@@ -611,19 +610,6 @@ fn names_of_groups(dialect: Dialect, group_by: &ast::GroupByExpr) -> Vec<String>
         _ => None,
     };
     exprs.iter().filter_map(name).collect()
-}
-
-fn set_lock(tree: &Tree, lock: Lock) {
-    match tree {
-        Tree::Table(used) => used.lock.set(Some(lock)),
-        Tree::Rows(_) => {}
-        Tree::View(tree, ..) => set_lock(tree, lock),
-        Tree::Inner(trees, _) => trees.iter().for_each(|tree| set_lock(tree, lock)),
-        Tree::Outer(left, right, ..) => {
-            set_lock(left, lock);
-            set_lock(right, lock);
-        }
-    }
 }
 
 fn slots_of_tree(tree: &Tree) -> hashbrown::HashSet<Slot> {

@@ -64,9 +64,15 @@ pub(super) fn rows(view: &View<'_>) -> Vec<Vec<Value>> {
             if let Some(sequence) = generated {
                 rows.push(row((PG_CLASS, sequence_number(sequence)), (PG_CLASS, relation, number), "a"));
             }
-            let named = || sequence_named_by(view.database, table.columns[at].default.as_ref()?);
-            let found = || Some(view.database.catalog.sequence_by_name(&named()?)?.def().id);
-            if let Some(sequence) = generated.or_else(found) {
+            let named = generated.is_none().then_some(table.columns[at].default.as_ref()).flatten();
+            let named = named.and_then(|default| sequence_named_by(view.database, default));
+            let found = named.as_ref().and_then(|name| Some(view.database.catalog.sequence_by_name(name)?.def().id));
+            // What SERIAL has made goes with the column: its name says so.
+            let serial = || format!("{}_{}_seq", table.space.name(), table.columns[at].name);
+            if let Some(sequence) = found.filter(|_| named == Some(serial())) {
+                rows.push(row((PG_CLASS, sequence_number(sequence)), (PG_CLASS, relation, number), "a"));
+            }
+            if let Some(sequence) = generated.or(found) {
                 rows.push(row(own, (PG_CLASS, sequence_number(sequence), 0), "n"));
             }
         }

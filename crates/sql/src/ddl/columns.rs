@@ -342,6 +342,15 @@ impl Ddl<'_> {
             Op::SetDataType { data_type, using, .. } => {
                 let named = crate::user_types::resolve(self.database, self.dialect, data_type)?;
                 let ty = named.ty;
+                let (using, ordered) = match using {
+                    // What `TYPE text COLLATE "c"` is for the parser.
+                    Some(ast::Expr::Collate { expr, collation })
+                        if self.dialect == Dialect::Postgres && is_column_named(expr, &table.columns[at].name) =>
+                    {
+                        (None, self.ordered_by(collation)?)
+                    }
+                    using => (using.as_ref(), None),
+                };
                 let old = table.columns[at].ty;
                 let is_automatic = old.base == ty.base
                     || ty.base == Base::Text
@@ -377,10 +386,10 @@ impl Ddl<'_> {
                     return Err(Error::new(Condition::Unsupported, what).detail(detail));
                 }
                 self.change_identity_type(table, at, ty)?;
-                let collation = self.order_of_documents(ty);
+                let collation = self.order_of_documents(ty).or(ordered);
                 let column = &mut shape.columns[at];
                 (column.ty, column.declared) = (ty, named.declared.unwrap_or_else(|| data_type.to_string()));
-                if old.base == Base::Json || collation.is_some() {
+                if old.base == Base::Json || collation.is_some() || self.dialect == Dialect::Postgres {
                     column.collation = collation;
                 }
                 let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
@@ -393,6 +402,21 @@ impl Ddl<'_> {
                 self.add_identity(table, at, *generated_as, sequence_options.as_deref())
             }
             Op::GenericOptions { options } => self.alter_identity(table, at, options),
+        }
+    }
+
+    /// The number of a collation that a statement names; none: text is ordered by code points. Errors: there is no such one.
+    pub(super) fn ordered_by(&self, name: &ast::ObjectName) -> Result<Option<u32>> {
+        if crate::dialect::is_plain_collation(self.dialect, name) {
+            return Ok(None);
+        }
+        let name = self.dialect.object_name(name)?;
+        match crate::collations::find(self.database, self.dialect, &name) {
+            Some(collation) => Ok(Some(collation.id())),
+            None => {
+                let error = Error::new(Condition::UndefinedObject, format!("Collation '{name}' does not exist"));
+                Err(error.tarantool(database::ErrorCode::NoSuchCollation))
+            }
         }
     }
 
@@ -541,6 +565,11 @@ impl Ddl<'_> {
             false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
         }
     }
+}
+
+/// True for the name of a column alone.
+fn is_column_named(expr: &ast::Expr, name: &str) -> bool {
+    matches!(expr, ast::Expr::Identifier(ident) if Dialect::Postgres.fold(ident) == name)
 }
 
 fn column_is_there(table: &Table, name: &str) -> Error {

@@ -191,20 +191,7 @@ impl Ddl<'_> {
                 }
                 ColumnOption::OnUpdate(expr) => new.on_update = Some(expr.to_string()),
                 ColumnOption::Invisible => {}
-                ColumnOption::Collation(name) if crate::dialect::is_plain_collation(self.dialect, name) => {
-                    new.collation = None;
-                }
-                ColumnOption::Collation(name) => {
-                    let name = self.dialect.object_name(name)?;
-                    match crate::collations::find(self.database, self.dialect, &name) {
-                        Some(collation) => new.collation = Some(collation.id()),
-                        None => {
-                            let what = format!("Collation '{name}' does not exist");
-                            let error = Error::new(Condition::UndefinedObject, what);
-                            return Err(error.tarantool(database::ErrorCode::NoSuchCollation));
-                        }
-                    }
-                }
+                ColumnOption::Collation(name) => new.collation = self.ordered_by(name)?,
                 ColumnOption::Generated { generation_expr: None, generated_as, sequence_options, .. } => {
                     self.declare_identity(
                         table,

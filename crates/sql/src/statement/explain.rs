@@ -40,6 +40,8 @@ pub(super) fn explain_form(
         (Some("json"), _) => Form::Json,
         (Some("tree"), Dialect::Mysql) => Form::Tree,
         (Some("text"), Dialect::Postgres) => Form::Text,
+        (Some("xml"), Dialect::Postgres) => Form::Xml,
+        (Some("yaml"), Dialect::Postgres) => Form::Yaml,
         (None, Dialect::Mysql) if analyze => Form::Tree,
         (None | Some("traditional"), Dialect::Mysql) => Form::Table,
         (None, _) => Form::Text,
@@ -100,8 +102,8 @@ impl Prepared {
             };
             return Ok(lines.into_iter().enumerate().map(row).collect());
         }
-        if form == Form::Json {
-            return Ok(vec![vec![Value::text(crate::explain::as_json(&lines, total_ns))]]);
+        if matches!(form, Form::Json | Form::Xml | Form::Yaml) {
+            return Ok(vec![vec![Value::text(crate::explain::as_document(&lines, form, total_ns))]]);
         }
         let texts = crate::explain::as_text(&lines, form, total_ns);
         if self.dialect == Dialect::Mysql {
