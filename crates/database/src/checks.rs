@@ -33,7 +33,11 @@ impl Database {
             Some(expressions) => expressions.generated_fields(self, space),
             None => Err(Error::new(ErrorCode::Unsupported, &[&"a database without SQL", &"its expressions"])),
         });
-        let constraints = Rc::new(Constraints { generated, checks, parents, children });
+        let domains = def.has_domains.then(|| match self.expressions() {
+            Some(expressions) => expressions.domains(self, space),
+            None => Err(Error::new(ErrorCode::Unsupported, &[&"a database without SQL", &"its types"])),
+        });
+        let constraints = Rc::new(Constraints { generated, domains, checks, parents, children });
         *space.constraints.borrow_mut() = Some((version, Rc::clone(&constraints)));
         constraints
     }
@@ -80,7 +84,9 @@ impl Database {
         let constraints = self.constraints_of(space);
         // A function that writes would change what was looked at for the row.
         let depth = context.trigger_depth.replace(TRIGGER_DEPTH_MAX);
-        let answer = constraints.checks.iter().try_for_each(|check| self.ask(space, check, row));
+        let answer = constraints
+            .ask_domains(self, row)
+            .and_then(|()| constraints.checks.iter().try_for_each(|check| self.ask(space, check, row)));
         context.trigger_depth.set(depth);
         answer
     }
@@ -118,6 +124,17 @@ impl Database {
             Ok(true) => Ok(()),
             Ok(false) => Err(check_failed(space, def)),
             Err(error) => Err(check_failed(space, def).caused_by(error)),
+        }
+    }
+}
+
+impl Constraints {
+    /// Errors: a field is not as the conditions of its type want it.
+    fn ask_domains(&self, database: &Database, row: &Tuple) -> Result<()> {
+        match &self.domains {
+            None => Ok(()),
+            Some(Ok(domains)) => domains.holds(database, row.data()).map(drop),
+            Some(Err(error)) => Err(Error::raw(error.code(), error.body().kind, error.message().to_string())),
         }
     }
 }

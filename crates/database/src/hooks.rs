@@ -79,6 +79,10 @@ pub trait Expressions {
 
     /// Finds out what the generated fields of a space are computed by: good for the present version of the schema. Errors: an expression means nothing.
     fn generated_fields(&self, database: &Database, space: &Rc<Space>) -> Result<Rc<dyn GeneratedFields>>;
+
+    /// Finds out which conditions the types of fields of a space have (`sql_domain` in its format): good for the present version of the schema. What is found
+    /// fails with what is wrong with a row. Errors: a condition means nothing.
+    fn domains(&self, database: &Database, space: &Rc<Space>) -> Result<Rc<dyn RowCondition>>;
 }
 
 /// Expressions that fields of rows are computed by.

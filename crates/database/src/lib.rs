@@ -90,7 +90,7 @@ pub use hooks::{
     ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
 };
 pub use ledger::log_error;
-pub use locks::{is_cancelled, is_deadlock};
+pub use locks::{is_cancelled, is_deadlock, is_out_of_time};
 pub use pages::After;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
 pub use session_spaces::{SESSION_ID_MIN, SESSION_PREFIX};

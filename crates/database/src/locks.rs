@@ -232,6 +232,25 @@ pub fn is_cancelled(error: &Error) -> bool {
     error.is(ErrorCode::ProcLua) && error.message() == "fiber is cancelled"
 }
 
+/// What a statement is told that takes longer than it may.
+const OUT_OF_TIME: &str = "statement timeout";
+
+/// True for the error of a statement that has taken longer than it may.
+pub fn is_out_of_time(error: &Error) -> bool {
+    error.is(ErrorCode::ProcLua) && error.message() == OUT_OF_TIME
+}
+
+/// Others have a turn, for so long at least. Yields. Errors: the fiber was cancelled; the statement has taken longer than it may.
+pub(crate) fn give_turn(context: &Context, ns: u64) -> Result<()> {
+    if fiber::sleep(ns) == Wake::Cancelled {
+        return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
+    }
+    match context.deadline_ns.get().is_some_and(|deadline| fiber::now_ns() >= deadline) {
+        true => Err(Error::new(ErrorCode::ProcLua, &[&OUT_OF_TIME])),
+        false => Ok(()),
+    }
+}
+
 impl Database {
     /// The row that a full key of a unique index names, which nobody else locks or changes until the open transaction ends. If somebody else has
     /// locked it, waits for at most `timeout_ns`, or as long as it takes. Checks the right to write, or to change or remove rows.

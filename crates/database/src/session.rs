@@ -211,6 +211,8 @@ pub struct Context {
     pub(crate) looks_at_once: Cell<bool>,
     /// How long a statement waits for a lock if it does not say itself, in nanoseconds.
     pub(crate) lock_timeout_ns: Cell<Option<u64>>,
+    /// When the statement is ended that is under way, by the clock of the fibers; none: never.
+    pub(crate) deadline_ns: Cell<Option<u64>>,
     rights: RefCell<Option<(u64, UserId, Rc<Rights>)>>,
 }
 
@@ -259,6 +261,7 @@ impl Context {
             trusts_rows: Cell::new(false),
             looks_at_once: Cell::new(false),
             lock_timeout_ns: Cell::new(None),
+            deadline_ns: Cell::new(None),
             rights: RefCell::new(None),
         }
     }
@@ -287,6 +290,11 @@ impl Context {
     /// True if the open transaction has changed the schema.
     pub fn has_changed_schema(&self) -> bool {
         self.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements() > 0)
+    }
+
+    /// Has a look at all rows of a space end when the clock of the fibers shows this, or never.
+    pub fn set_deadline(&self, ns: Option<u64>) {
+        self.deadline_ns.set(ns);
     }
 
     /// Has statements wait for a lock for so long, unless they say themselves how long; without, as the configuration says.

@@ -7,6 +7,7 @@ mod activity;
 mod depends;
 mod describe;
 mod postgres;
+mod seen;
 mod standard;
 mod types;
 mod user_types;
@@ -16,6 +17,7 @@ pub(crate) use describe::{
     sequence_of_number, size_of,
 };
 pub(crate) use postgres::EVERYTHING;
+pub(crate) use seen::Seen;
 pub(crate) use standard::{check_clauses, key_usage, references};
 pub(crate) use types::{PG_TYPES, format_type};
 pub(crate) use user_types::{name_of_number, number_of_name, type_of_column};

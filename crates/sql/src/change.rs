@@ -34,6 +34,9 @@ type Changes = Pieces<(Value, Vec<Value>)>;
 /// Rows of one more table of an UPDATE: which were seen, and what becomes of them.
 type OtherRows = (HashSet<Rc<[u8]>>, Changes);
 
+/// Primary keys of rows that an INSERT of PostgreSQL's has put in or changed: ON CONFLICT DO UPDATE comes to none of them again.
+pub(crate) type OwnRows = HashSet<Vec<u8>>;
+
 /// Rows of one INSERT that are locked before they are there.
 const LOCKED_ROWS_MAX: usize = 1000;
 /// Numbers that are remembered of one statement.
@@ -120,12 +123,14 @@ impl Write {
                 };
                 // Who loads many rows at once has keys that nobody else has.
                 run.locks_changed &= rows.len() <= LOCKED_ROWS_MAX;
+                // Of PostgreSQL's ON CONFLICT DO UPDATE: the rows that the statement has put in or changed.
+                let mut own = OwnRows::default();
                 for mut row in rows {
                     run.tick()?;
                     if fills_nulls {
                         self.fill_nulls(run, &mut row);
                     }
-                    self.insert(run, &row, on_conflict, &mut counts, sink)?;
+                    self.insert(run, &row, (on_conflict, &mut own), &mut counts, sink)?;
                 }
                 if let Some(error) = failed {
                     return Err(error);
@@ -329,7 +334,7 @@ impl Write {
         &self,
         run: &mut Run<'_>,
         row: &[Value],
-        on_conflict: &OnConflict,
+        (on_conflict, own): (&OnConflict, &mut OwnRows),
         counts: &mut Counts,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
@@ -387,7 +392,18 @@ impl Write {
             }
             OnConflict::Update(changed) => {
                 if let Some(old) = self.conflicting(run, row, changed.index_id)? {
-                    return self.change(run, changed, &old, row, counts, sink);
+                    let counts_own = run.dialect == Dialect::Postgres;
+                    let key = primary_key(&self.table.space, old.data()).filter(|_| counts_own);
+                    if key.as_ref().is_some_and(|key| own.contains(key)) {
+                        return Err(refuse_second_update());
+                    }
+                    let new = self.change(run, changed, &old, row, counts, sink)?;
+                    let becomes = new.and_then(|new| primary_key(&self.table.space, &new));
+                    if let (Some(key), Some(becomes)) = (key, becomes) {
+                        run.take(key.len() + becomes.len() + 128)?;
+                        own.extend([key, becomes]);
+                    }
+                    return Ok(());
                 }
             }
         }
@@ -403,6 +419,13 @@ impl Write {
         // Tarantool and MySQL count the row that has left as well.
         counts.rows += if run.dialect == Dialect::Postgres { 0 } else { replaced };
         let Some(written) = written else { return Ok(()) };
+        if run.dialect == Dialect::Postgres
+            && matches!(on_conflict, OnConflict::Update(_))
+            && let Some(key) = primary_key(&self.table.space, written.data())
+        {
+            run.take(key.len() + 64)?;
+            own.insert(key);
+        }
         if let Some((field, _)) = self.table.generated
             && !self.table.columns[field].is_hidden
             && let Some(Value::Int(number)) = written.field(field as u32).map(Value::decode)
@@ -442,7 +465,7 @@ impl Write {
         Ok(None)
     }
 
-    /// ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE.
+    /// ON CONFLICT DO UPDATE, ON DUPLICATE KEY UPDATE. Returns the row as it becomes; none: it stays as it is.
     fn change(
         &self,
         run: &mut Run<'_>,
@@ -451,7 +474,7 @@ impl Write {
         row: &[Value],
         counts: &mut Counts,
         sink: &mut Sink<'_>,
-    ) -> Result<()> {
+    ) -> Result<Option<Vec<u8>>> {
         fill(run, &changed.fields, old.data());
         for (field, slot) in &changed.new_fields {
             run.frame[*slot] = row[*field as usize].clone();
@@ -459,13 +482,14 @@ impl Write {
         if let Some(filter) = &changed.filter
             && !filter.is_true(run)?
         {
-            return Ok(());
+            return Ok(None);
         }
         let mut values = Vec::with_capacity(changed.sets.len());
         for (_, expr) in &changed.sets {
             values.push(expr.eval(run)?);
         }
         let number = self.table.generated.and_then(|(field, _)| old.field(field as u32)).map(Value::decode);
+        let new = updated(old.data(), &changed.sets, &values);
         let old = Value::Document(old.data().into());
         let before = counts.rows;
         self.update_all(run, (&changed.sets, changed.implied), &Pieces::of((old, values)), counts, sink)?;
@@ -476,7 +500,7 @@ impl Write {
         {
             counts.brought = Some(number);
         }
-        Ok(())
+        Ok(Some(new))
     }
 
     pub(crate) fn update_all(
@@ -578,6 +602,12 @@ impl Write {
         }
         sink(run).map(drop)
     }
+}
+
+fn refuse_second_update() -> Error {
+    let what = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+    Error::new(Condition::Cardinality, what).hint(hint)
 }
 
 fn fill(run: &mut Run<'_>, fields: &[(u32, Slot)], row: &[u8]) {

@@ -140,6 +140,10 @@ impl Expressions for Hook {
     fn generated_fields(&self, database: &Database, space: &Rc<Space>) -> database::Result<Rc<dyn GeneratedFields>> {
         crate::generated::of_space(database, space).map_err(Error::through_database)
     }
+
+    fn domains(&self, database: &Database, space: &Rc<Space>) -> database::Result<Rc<dyn RowCondition>> {
+        crate::user_types::conditions_of_space(database, space).map_err(Error::through_database)
+    }
 }
 
 impl RowCondition for RowExpression {

@@ -242,9 +242,10 @@ impl Ddl<'_> {
         for (local, foreign) in locals.iter().zip(&foreign) {
             let (child, parent) = (&table.columns[*local], &parent.columns[*foreign]);
             let is_same = child.ty.is_float() == parent.ty.is_float() || self.dialect != Dialect::Mysql;
-            let is_alike = child.ty.base == parent.ty.base && is_same
-                || child.ty.is_number() && parent.ty.is_number() && self.fits_number(child.ty, parent.ty)
-                || [child.ty.base, parent.ty.base].iter().any(|base| matches!(base, Base::Any | Base::Scalar));
+            let is_alike =
+                child.ty.base == parent.ty.base && is_same && (child.ty.base != Base::Enum || child.ty == parent.ty)
+                    || child.ty.is_number() && parent.ty.is_number() && self.fits_number(child.ty, parent.ty)
+                    || [child.ty.base, parent.ty.base].iter().any(|base| matches!(base, Base::Any | Base::Scalar));
             if !is_alike {
                 let what = match self.dialect {
                     Dialect::Mysql => format!(
@@ -323,7 +324,7 @@ impl Ddl<'_> {
     }
 
     /// A function whose body is a condition. Returns its number.
-    fn put_function(&self, name: &str, text: &str, is_temporary: bool) -> Result<u32> {
+    pub(crate) fn put_function(&self, name: &str, text: &str, is_temporary: bool) -> Result<u32> {
         let mut known = std::iter::once(name.to_string()).chain((2..).map(|number| format!("{name}_{number}")));
         let name = known.find(|name| self.database.catalog.function_by_name(name).is_none()).unwrap_or_default();
         let id = match is_temporary {

@@ -113,6 +113,9 @@ impl Ddl<'_> {
             ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
                 self.comment(*object_type, object_name, comment.as_deref(), *if_exists)
             }
+            ast::Statement::AlterTable(alter) if user_types::altered(alter).is_some() => {
+                user_types::alter_domain(self, alter)
+            }
             ast::Statement::AlterTable(alter) => self.alter_table(alter),
             ast::Statement::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
                 let (old, new) = (self.dialect.object_name(name)?, self.dialect.object_name(index_name)?);
@@ -187,7 +190,8 @@ impl Ddl<'_> {
             return create.query.is_some();
         }
         let ast::Statement::AlterTable(alter) = statement else { return false };
-        alter.operations.len() == 1
+        user_types::altered(alter).is_none()
+            && alter.operations.len() == 1
             && matches!(
                 alter.operations[0],
                 AlterTableOperation::AddConstraint {

@@ -193,8 +193,6 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
         };
         let is_owned = begins("alter", "sequence")
             && words.clone().any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner"));
-        let is_given = (begins("alter", "type") || begins("alter", "domain"))
-            && words.clone().rev().nth(2).is_some_and(|token| is_word(&token.token, "owner"));
         let is_comment = begins("comment", "on")
             && words.next().is_some_and(|token| {
                 ["constraint", "index", "sequence", "view", "type", "domain", "function", "trigger", "policy", "rule"]
@@ -203,7 +201,6 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
             });
         let tag = match () {
             () if is_owned => "ALTER SEQUENCE",
-            () if is_given => "ALTER TYPE",
             () if is_comment => "COMMENT",
             () => continue,
         };

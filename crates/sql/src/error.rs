@@ -598,6 +598,8 @@ impl From<database::Error> for Error {
             Error::new(Condition::Deadlock, "deadlock detected").detail(message)
         } else if database::is_cancelled(&source) {
             Error::new(Condition::Cancelled, "canceling statement due to user request")
+        } else if database::is_out_of_time(&source) {
+            Error::new(Condition::Cancelled, "canceling statement due to statement timeout")
         } else {
             Error::new(condition, message)
         };

@@ -1,7 +1,7 @@
 //! Running MERGE: what becomes of each pair of rows is found out first, then it is done, row by row.
 
 use crate::bind::{MergeAction, MergeClause, Merged, OnConflict, Write, refuse_twice};
-use crate::change::Counts;
+use crate::change::{Counts, OwnRows};
 use crate::error::Result;
 use crate::expr::Slot;
 use crate::kept::Pieces;
@@ -75,7 +75,9 @@ impl Write {
                         self.update_all(run, (sets, *implied), &Pieces::of((old, values)), counts, sink)?;
                     }
                 }
-                Merged::Inserted(row) => self.insert(run, &row, &OnConflict::Refuse, counts, sink)?,
+                Merged::Inserted(row) => {
+                    self.insert(run, &row, (&OnConflict::Refuse, &mut OwnRows::default()), counts, sink)?;
+                }
                 Merged::Deleted(_) => {}
             }
         }

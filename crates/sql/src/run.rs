@@ -85,6 +85,8 @@ pub(crate) struct Run<'r> {
     /// The same in the order of their collations, from the first text on that is not ASCII.
     collated: std::collections::BTreeSet<Collated>,
     waits: Waits,
+    /// What the catalog has told it.
+    pub(crate) seen: crate::catalog::Seen,
     /// Regular expressions that were compiled for it.
     pub(crate) regexes: crate::regexes::Regexes,
     /// Bytes of values that expressions wait with for their other values, and of those that were computed into the frame.
@@ -171,6 +173,7 @@ impl<'r> Run<'r> {
             folded: Vec::new(),
             collated: std::collections::BTreeSet::new(),
             waits: Waits::Freely,
+            seen: crate::catalog::Seen::default(),
             regexes: crate::regexes::Regexes::default(),
             held: 0,
             memory: 0,
@@ -466,9 +469,10 @@ impl Plan {
                 Ok(flow)
             }
             Plan::Virtual(table, slots) => {
-                for row in table.rows(run) {
+                let rows = table.seen_rows(run)?;
+                for row in rows.iter() {
                     run.tick()?;
-                    run.set_row(slots, &row);
+                    run.set_row(slots, row);
                     if sink(run)? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }

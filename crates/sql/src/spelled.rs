@@ -107,6 +107,31 @@ pub(crate) fn of_space(database: &Database, space: &Space) -> Vec<(String, Rc<Sp
     entries.into_iter().filter_map(|(name, said)| Some((name, Rc::new(Spelled::decode(&said)?)))).collect()
 }
 
+/// The options of a space, whose indexes have other texts where there are some.
+pub(crate) fn with_texts(options: &[u8], other: &dyn Fn(&str) -> Option<String>) -> Vec<u8> {
+    let change = |text: &mut String| {
+        if let Some(other) = other(text) {
+            *text = other;
+        }
+    };
+    let mut entries = raw_entries(options);
+    for (_, below) in entries.iter_mut().filter(|(key, _)| key == "checks") {
+        let mut known = raw_entries(below);
+        for (_, map) in known.iter_mut().filter(|(key, _)| key == KEY) {
+            let mut all = raw_entries(map);
+            for (_, said) in &mut all {
+                let Some(mut spelled) = Spelled::decode(said) else { continue };
+                spelled.keys.iter_mut().filter(|key| key.is_expression).for_each(|key| change(&mut key.text));
+                spelled.condition.iter_mut().for_each(change);
+                *said = spelled.encode();
+            }
+            *map = encode_entries(&all);
+        }
+        *below = encode_entries(&known);
+    }
+    encode_entries(&entries)
+}
+
 impl Ddl<'_> {
     /// Keeps what an index says; none: it says no more than its columns.
     pub(crate) fn set_spelled(&self, space: SpaceId, name: &str, spelled: Option<&Spelled>) -> Result<()> {

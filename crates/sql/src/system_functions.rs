@@ -305,20 +305,22 @@ crate::functions::alike! {
         let may = |right: u32| run.database.check_space_access(run.context, &table.space, right).is_ok();
         Ok(Value::Bool(may(right) || may(finer)))
     };
-    "regclass_number" (1, 1) INT8, true => |run, a| match catalog::number_of(run, as_text(&a[0])) {
+    "regclass_number" (1, 1) INT8, true => |run, a| run.once("regclass_number", &a[0], |run| match catalog::number_of(run, as_text(&a[0])) {
         Some(number) => Ok(Value::Int(number)),
         None => match as_text(&a[0]).parse::<i64>() {
             Ok(number) => Ok(Value::Int(number)),
             Err(_) => Err(Error::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", as_text(&a[0])))),
         },
+    });
+    "to_regclass" (1, 1) INT8, true => |run, a| {
+        run.once("to_regclass", &a[0], |run| Ok(catalog::number_of(run, as_text(&a[0])).map_or(Value::Null, Value::Int)))
     };
-    "to_regclass" (1, 1) INT8, true => |run, a| Ok(catalog::number_of(run, as_text(&a[0])).map_or(Value::Null, Value::Int));
-    "regclass_name" (1, 1) TEXT, true => |run, a| match catalog::name_of(run, as_int(&a[0])) {
+    "regclass_name" (1, 1) TEXT, true => |run, a| run.once("regclass_name", &a[0], |run| match catalog::name_of(run, as_int(&a[0])) {
         Some(name) => text(catalog::quoted(&name)),
         None if as_int(&a[0]) == 0 => text("-"),
         None => text(as_int(&a[0]).to_string()),
-    };
-    "regtype_number" (1, 1) INT8, true => |run, a| {
+    });
+    "regtype_number" (1, 1) INT8, true => |run, a| run.once("regtype_number", &a[0], |run| {
         let wanted = as_text(&a[0]).replace('"', "");
         let wanted = wanted.trim_start_matches("pg_catalog.");
         let found = catalog::PG_TYPES.iter().find(|known| known.1 == wanted || catalog::format_type(known.0, -1) == wanted);
@@ -326,7 +328,7 @@ crate::functions::alike! {
         found.map(Value::Int).ok_or_else(|| {
             Error::new(Condition::UndefinedObject, format!("type \"{wanted}\" does not exist"))
         })
-    };
+    });
     "regtype_name" (1, 1) TEXT, true => |run, a| {
         text(user_type_name(run, as_int(&a[0])).unwrap_or_else(|| catalog::format_type(as_int(&a[0]), -1)))
     };

@@ -39,6 +39,11 @@ fn mark_of(dialect: Dialect) -> &'static str {
     }
 }
 
+/// The text of a view as it is kept.
+pub(crate) fn marked(dialect: Dialect, text: &str) -> String {
+    format!("{}{text}", mark_of(dialect))
+}
+
 /// The view that a space is; none if it is something else.
 pub(crate) fn of(database: &Database, space: &Space) -> Option<SavedView> {
     // Whatever has rows has a primary index.
@@ -418,7 +423,7 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         ddl.own_session()?;
     }
     let plain = ast::CreateView { or_replace: false, if_not_exists: false, temporary: false, ..create.clone() };
-    let text = format!("{}{plain}", mark_of(ddl.dialect));
+    let text = marked(ddl.dialect, &plain.to_string());
     let (id, owner) = match &known {
         Some(known) => (u64::from(known.id.0), known.owner()),
         None => (ddl.new_table_id(is_temporary)?, ddl.context.user(&ddl.database.catalog)),

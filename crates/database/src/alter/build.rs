@@ -11,10 +11,11 @@ use super::{INDEX_ID, SPACE_ID, TRUNCATE_ID, index, space};
 use crate::catalog::Space;
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
+use crate::locks::give_turn;
 use crate::session::Context;
 use crate::statement::Operation;
 use crate::time_share::TimeShare;
-use runtime::fiber::{self, Wake};
+use runtime::fiber;
 use std::cell::RefCell;
 use std::rc::Rc;
 use storage::{BuildError, DetachedIndex, IndexDef, MemorySpace};
@@ -178,7 +179,7 @@ impl Database {
         let build_id = rows.borrow_mut().begin_build(work.format, work.defs);
         let ready = ReadyBuild { database: self, space: Rc::clone(&work.space), build_id };
         let looked_at =
-            self.apart(context, || self.look_at_rows(&work.space, rows, build_id, &work.name, takes_memory));
+            self.apart(context, || self.look_at_rows(context, (&work.space, rows), build_id, &work.name, takes_memory));
         looked_at
             .inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", ready.space.name()))?;
         *self.ready.change.borrow_mut() = Some((build_id, new));
@@ -213,11 +214,9 @@ impl Database {
             // The open transaction has done nothing yet that waiting could make wrong.
             let txn = context.txn.borrow_mut().take();
             // Not before the next turn of the loop, in which the other one goes on.
-            let woken = fiber::sleep(1);
+            let turn = give_turn(context, 1);
             *context.txn.borrow_mut() = txn;
-            if woken == Wake::Cancelled {
-                return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
-            }
+            turn?;
             self.check_writable()?;
         }
         Ok(())
@@ -225,8 +224,8 @@ impl Database {
 
     fn look_at_rows(
         &self,
-        space: &Space,
-        rows: &RefCell<MemorySpace>,
+        context: &Context,
+        (space, rows): (&Space, &RefCell<MemorySpace>),
         build_id: u64,
         name: &str,
         takes_memory: bool,
@@ -253,9 +252,7 @@ impl Database {
             }
             slices += 1;
             // Not before the next turn of the loop.
-            if fiber::sleep(1) == Wake::Cancelled {
-                return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
-            }
+            give_turn(context, 1)?;
             self.check_writable()?;
             // If the log fails, rows that are rolled back may take the place of those that are looked at.
             if rows.borrow().build_id() != Some(build_id) {

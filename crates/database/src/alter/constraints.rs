@@ -11,10 +11,11 @@ use crate::checks::EXPRESSION_LANGUAGE;
 use crate::database::{Database, State};
 use crate::error::{Error, ErrorCode, Result};
 use crate::foreign_keys::parent_missing;
+use crate::locks::give_turn;
 use crate::session::Context;
 use crate::session_spaces::is_of_session;
 use crate::time_share::TimeShare;
-use runtime::fiber::{self, Wake};
+use runtime::fiber;
 use std::rc::Rc;
 use storage::{IteratorKind, Key, ScanRequest};
 use tuple::{IndexId, KeyPart, Tuple};
@@ -221,12 +222,15 @@ pub(super) fn check_rows(
 /// Errors: an expression among the checks of a space means nothing there.
 pub(super) fn check_meaning(database: &Database, context: &Context, space: &Rc<Space>) -> Result<()> {
     let def = space.def();
-    if context.origin.is_replay() || def.checks.is_empty() && def.generated.is_empty() {
+    if context.origin.is_replay() || def.checks.is_empty() && def.generated.is_empty() && !def.has_domains {
         return Ok(());
     }
     drop(def);
     let constraints = database.constraints_of(space);
     if let Some(Err(error)) = &constraints.generated {
+        return Err(error.clone());
+    }
+    if let Some(Err(error)) = &constraints.domains {
         return Err(error.clone());
     }
     check_compiled(&constraints.checks)
@@ -269,7 +273,7 @@ impl Database {
         let pending = Pending { database: self, space: Rc::clone(space), constraints };
         // What a suspended transaction has written before has heeded nothing.
         self.doom_readers_of_space(space.id);
-        let looked = self.apart(context, || self.look_at_all_rows(space, &pending.constraints));
+        let looked = self.apart(context, || self.look_at_all_rows(context, space, &pending.constraints));
         looked.inspect_err(|error| tracing::info!("a change of space '{}' is given up: {error}", space.name()))?;
         *self.ready.checked_constraints.borrow_mut() = Some(row.clone());
         Ok(Some(pending))
@@ -297,7 +301,8 @@ impl Database {
         Ok(())
     }
 
-    fn look_at_all_rows(&self, space: &Rc<Space>, new: &PendingConstraints) -> Result<()> {
+    /// For whoever asks for it, whose time is bounded.
+    fn look_at_all_rows(&self, asking: &Context, space: &Rc<Space>, new: &PendingConstraints) -> Result<()> {
         let context = self.admin_context();
         let (checks, links) = self.meaning_of(space, new);
         check_compiled(&checks)?;
@@ -320,10 +325,7 @@ impl Database {
                 Err(error) => break Err(error),
             }
             // Not before the next turn of the loop.
-            if fiber::sleep(1) == Wake::Cancelled {
-                break Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
-            }
-            if let Err(error) = self.check_writable() {
+            if let Err(error) = give_turn(asking, 1).and_then(|()| self.check_writable()) {
                 break Err(error);
             }
             if space.is_dropped.get() {

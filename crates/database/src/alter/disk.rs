@@ -8,11 +8,12 @@ use crate::catalog::Space;
 use crate::database::Database;
 use crate::disk::Halt;
 use crate::error::{Error, ErrorCode, Result};
+use crate::locks::give_turn;
 use crate::options::PAGE_SIZE_MAX;
 use crate::session::{Context, Origin};
 use crate::time_share::TimeShare;
 use crate::txn::{Effect, Placed, Turn};
-use runtime::fiber::{self, Wake};
+use runtime::fiber;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use storage::lsm::{BuildStop, DetachedTrees, DiskBuild, LsmEngine, LsmSpace, Stop, TreeOptions, TreeState};
@@ -400,9 +401,9 @@ impl Database {
                 Ok(false) => return Ok(()),
                 Ok(true) => {
                     // Not before the next turn of the loop.
-                    self.pause_build(1)?;
+                    self.pause_build(context, 1)?;
                 }
-                Err(BuildStop::Busy) => self.pause_build(BUSY_WAIT_NS)?,
+                Err(BuildStop::Busy) => self.pause_build(context, BUSY_WAIT_NS)?,
                 Err(BuildStop::Stop(stop)) => {
                     let mut stop = Some(stop);
                     _fetched = Some(self.wait_for_stop(context, space, &mut stop)?);
@@ -418,7 +419,7 @@ impl Database {
         }
     }
 
-    fn pause_build(&self, ns: u64) -> Result<()> {
+    fn pause_build(&self, context: &Context, ns: u64) -> Result<()> {
         if fiber::current().is_none() {
             runtime::pause(ns);
             if let Some(engine) = self.disk_engine() {
@@ -428,10 +429,7 @@ impl Database {
             }
             return Ok(());
         }
-        if fiber::sleep(ns) == Wake::Cancelled {
-            return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
-        }
-        Ok(())
+        give_turn(context, ns)
     }
 
     fn wait_for_stop(

@@ -55,8 +55,13 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         return Err(Error::new(ErrorCode::NoSuchUser, &[&owner]));
     }
     let (mut group_id, mut is_temporary, mut is_view, mut own) = (0, false, false, None);
-    let mut given =
-        Constraints { own: SpaceId(id), checks: Vec::new(), foreign_keys: Vec::new(), generated: Vec::new() };
+    let mut given = Constraints {
+        own: SpaceId(id),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        generated: Vec::new(),
+        has_domains: false,
+    };
     for_each_entry(opts, |key, value| {
         let wrong = |what: &str| Error::new(ErrorCode::WrongSpaceOptions, &[&5, &what]);
         match key {
@@ -105,7 +110,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         "vinyl" => {}
         other => return Err(Error::new(ErrorCode::NoSuchEngine, &[&other])),
     }
-    let Constraints { checks, mut foreign_keys, generated, .. } = given;
+    let Constraints { checks, mut foreign_keys, generated, has_domains, .. } = given;
     let own = own.map_or_else(|| Ok(OwnOptions::default()), |own| parse_own_options(own, &fields, &mut foreign_keys));
     let OwnOptions { ttl, memory_limit } = match own {
         Ok(own) => own,
@@ -154,6 +159,7 @@ pub(crate) fn parse_space(database: &Database, origin: Origin, row: &[u8], failu
         checks,
         foreign_keys,
         generated,
+        has_domains: has_domains && keeps_rows,
     })
 }
 
@@ -163,6 +169,7 @@ struct Constraints {
     checks: Vec<CheckDef>,
     foreign_keys: Vec<ForeignKeyDef>,
     generated: Vec<GeneratedDef>,
+    has_domains: bool,
 }
 
 impl Constraints {
@@ -264,6 +271,7 @@ fn parse_format(
                     let body = as_str(value).ok_or_else(|| wrong("'generated' must be string"))?.to_string();
                     constraints.generated.push(GeneratedDef { field: number - 1, body });
                 }
+                "sql_domain" => constraints.has_domains |= as_bool(value) == Some(true),
                 _ => {}
             }
             Ok(())

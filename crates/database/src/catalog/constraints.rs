@@ -325,6 +325,8 @@ pub(crate) struct Link {
 pub(crate) struct Constraints {
     /// What computes fields of rows, or why nothing does.
     pub(crate) generated: Option<Result<Rc<dyn GeneratedFields>>>,
+    /// What asks for the conditions of types of fields, or why nothing does.
+    pub(crate) domains: Option<Result<Rc<dyn RowCondition>>>,
     pub(crate) checks: Vec<Check>,
     /// Keys of the space: rows of others that its own name.
     pub(crate) parents: Vec<Rc<Link>>,

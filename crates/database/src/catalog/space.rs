@@ -63,6 +63,8 @@ pub struct SpaceDef {
     pub foreign_keys: Vec<ForeignKeyDef>,
     /// Fields that are computed.
     pub generated: Vec<GeneratedDef>,
+    /// Some field is of a type that has conditions for its values; SQL knows which, and what they are.
+    pub has_domains: bool,
 }
 
 /// What writes have to heed, and the version of the schema that it belongs to.
@@ -279,7 +281,7 @@ impl Space {
     pub(super) fn set_constrained(&self, is_referenced: bool) {
         let def = self.def.borrow();
         let has_rules = !def.checks.is_empty() || !def.foreign_keys.is_empty() || !def.generated.is_empty();
-        let has_own = has_rules || self.pending.borrow().is_some();
+        let has_own = has_rules || def.has_domains || self.pending.borrow().is_some();
         self.constrained.set(has_own || is_referenced);
         *self.constraints.borrow_mut() = None;
     }

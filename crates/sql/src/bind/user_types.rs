@@ -4,7 +4,7 @@ use super::{Binder, Bound, Place, Relation, RelationColumn, Scope};
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
-use crate::expr::Expr;
+use crate::expr::{Expr, Slot};
 use crate::functions::Returns;
 use crate::types::{Base, Type};
 use crate::user_types::{self, Domain, Resolved, UserType, shown_name};
@@ -151,8 +151,34 @@ impl Binder<'_> {
         Ok(Some(Bound::new(found, Type::array_of(ty))))
     }
 
+    /// A place, and what gives the value there as one of a domain. Errors: those of the conditions' texts.
+    pub(crate) fn bind_domain_value(&self, user: &Rc<UserType>, ty: Type) -> Result<(Slot, Expr)> {
+        let slot = self.new_slot();
+        Ok((slot, self.in_domains(Bound::new(Expr::Slot(slot), ty), user)?.expr))
+    }
+
     /// The value as one of a domain, whose conditions it has to fulfil. Errors: those of the conditions' texts.
     pub(super) fn in_domain(&self, bound: Bound, user: &Rc<UserType>) -> Result<Bound> {
+        let below = user_types::domains_below(self.database, user);
+        let base = below.last().and_then(|user| Some(user.domain()?.base.as_str()));
+        let bound = match base.filter(|base| base.ends_with(']')) {
+            Some(base) => self.of_elements(bound, base)?,
+            None => bound,
+        };
+        self.in_domains(bound, user)
+    }
+
+    /// An array whose elements have to fulfil the conditions of their type, if it has some: it is named as in a column's format.
+    fn of_elements(&self, bound: Bound, declared: &str) -> Result<Bound> {
+        if !user_types::has_conditions(self.database, declared) {
+            return Ok(bound);
+        }
+        let expr = self.plain_call("domain_elements", vec![bound.expr, Expr::Const(Value::text(declared))])?;
+        Ok(Bound { expr, ..bound })
+    }
+
+    /// The same, elements aside.
+    fn in_domains(&self, bound: Bound, user: &Rc<UserType>) -> Result<Bound> {
         let mut bound = bound;
         for user in user_types::domains_below(self.database, user).into_iter().rev() {
             if let Some(domain) = user.domain() {
@@ -199,19 +225,22 @@ impl Binder<'_> {
         if has_query {
             return Err(Error::new(Condition::Unsupported, "cannot use subquery in check constraint"));
         }
-        if let Some(default) = &domain.default {
-            let default = self.bind(&Scope::new(None), &self.parse_expression(default)?)?;
-            self.cast_to(default, ty, Strictness::Assignment)?;
-        }
-        Ok(())
+        domain.default.as_ref().map_or(Ok(()), |default| self.check_value(default, ty))
+    }
+
+    /// Errors: a text is no expression that gives a value of a type.
+    pub(crate) fn check_value(&self, text: &str, ty: Type) -> Result<()> {
+        let value = self.bind(&Scope::new(None), &self.parse_expression(text)?)?;
+        self.cast_to(value, ty, Strictness::Assignment).map(drop)
     }
 
     /// CAST to a type that is named. Errors: there is no way.
     pub(super) fn cast_to_named(&self, value: Bound, to: &Resolved) -> Result<Bound> {
         let value = self.cast_to(value, to.ty, Strictness::Explicit)?;
-        match to.domain() {
-            Some(domain) => self.in_domain(value, domain),
-            None => Ok(value),
+        match (to.domain(), &to.declared) {
+            (Some(domain), _) => self.in_domain(value, domain),
+            (None, Some(declared)) => self.of_elements(value, declared),
+            (None, None) => Ok(value),
         }
     }
 

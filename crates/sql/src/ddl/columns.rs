@@ -79,7 +79,8 @@ impl Ddl<'_> {
                     choices.map_or_else(|| crate::mysql::assign::implicit(column.ty), |choices| choices.first());
                 Some(crate::cast::display(self.dialect, &value)).map(|text| format!("'{}'", text.replace('\'', "''")))
             }
-            _ => None,
+            _ => crate::user_types::of_declared(self.database, &column.declared)
+                .and_then(|named| named.domain()?.domain()?.default.clone()),
         };
         let source = match keys.is_generated {
             true => crate::alter::Source::Number,
@@ -451,7 +452,9 @@ impl Ddl<'_> {
 
     /// True for a default that is one: null is said to be that of any column, but PostgreSQL makes it one of the type where that has a length.
     pub(super) fn keeps_default(&self, column: &NewColumn, text: &str) -> bool {
-        !text.eq_ignore_ascii_case("null") || self.dialect == Dialect::Postgres && column.ty.length > 0
+        !text.eq_ignore_ascii_case("null")
+            || self.dialect == Dialect::Postgres
+                && (column.ty.length > 0 || crate::user_types::has_conditions(self.database, &column.declared))
     }
 
     pub(super) fn put_default(&self, table: &Table, at: usize, default: Option<String>) -> Result<()> {
@@ -550,7 +553,10 @@ impl Ddl<'_> {
         }
         let mut declared = Declared::default();
         let (column, keys) = self.new_column(&table.name, column, &mut declared)?;
-        let has_values = keys.is_generated || column.default.is_some() || column.generated.is_some();
+        // A domain may have a default, and may refuse null.
+        let is_of_domain = crate::user_types::has_conditions(self.database, &column.declared);
+        let is_filled = is_of_domain && !table.space.rows.is_empty();
+        let has_values = keys.is_generated || column.default.is_some() || column.generated.is_some() || is_filled;
         let is_plain = !keys.is_primary && !keys.is_unique && !has_values;
         if !is_plain || !column.is_nullable || position.is_some() {
             return self.add_column_with(table, (column, keys), &declared, position);

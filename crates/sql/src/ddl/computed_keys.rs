@@ -120,7 +120,7 @@ impl Ddl<'_> {
                 false => add(free(format!("__{name}_{number}")), ty, text),
                 // Some value in place of null, and beside it whether that is so.
                 true => {
-                    let Some(instead) = instead_of_null(ty) else {
+                    let Some(instead) = self.instead_of_null(ty) else {
                         return Err(Error::unsupported(format!("NULLS NOT DISTINCT of type {ty}")));
                     };
                     let name = free(format!("__{name}_{number}"));
@@ -311,24 +311,6 @@ impl Ddl<'_> {
     }
 }
 
-/// A value of a type, as text.
-fn instead_of_null(ty: Type) -> Option<&'static str> {
-    match ty.base {
-        _ if ty.is_number() => Some("0"),
-        Base::Text => Some("''"),
-        Base::Bool => Some("false"),
-        Base::Bytes => Some("'\\x'"),
-        Base::Time | Base::TimeTz => Some("'00:00'"),
-        Base::Json if !ty.is_plain_json() => Some("'null'"),
-        Base::Date | Base::Timestamp | Base::TimestampTz => Some("'2000-01-01'"),
-        Base::Inet | Base::Cidr => Some("'0.0.0.0/0'"),
-        Base::Macaddr | Base::Macaddr8 => Some("'00:00:00:00:00:00'"),
-        _ if ty.is_range() => Some("'empty'"),
-        Base::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
-        _ => None,
-    }
-}
-
 fn is_descending(key: &ast::OrderByExpr) -> bool {
     key.options.sort == Some(ast::OrderBySort::Desc)
 }
@@ -347,5 +329,35 @@ fn not_fixed(error: Error, what: &str) -> Error {
             Error::new(Condition::Recursion, what)
         }
         _ => error,
+    }
+}
+
+impl Ddl<'_> {
+    /// Some value of a type, as text. None: it has none that are kept in indexes.
+    fn instead_of_null(&self, ty: Type) -> Option<String> {
+        if ty.base == Base::Enum {
+            let user = crate::user_types::by_id(self.database, ty.length)?;
+            let first = user.labels()?.first()?;
+            return Some(format!("'{}'", first.text.replace('\'', "''")));
+        }
+        some_value(ty).map(str::to_string)
+    }
+}
+
+/// A value of a type, as text.
+fn some_value(ty: Type) -> Option<&'static str> {
+    match ty.base {
+        _ if ty.is_number() => Some("0"),
+        Base::Text => Some("''"),
+        Base::Bool => Some("false"),
+        Base::Bytes => Some("'\\x'"),
+        Base::Time | Base::TimeTz => Some("'00:00'"),
+        Base::Json if !ty.is_plain_json() => Some("'null'"),
+        Base::Date | Base::Timestamp | Base::TimestampTz => Some("'2000-01-01'"),
+        Base::Inet | Base::Cidr => Some("'0.0.0.0/0'"),
+        Base::Macaddr | Base::Macaddr8 => Some("'00:00:00:00:00:00'"),
+        _ if ty.is_range() => Some("'empty'"),
+        Base::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
+        _ => None,
     }
 }

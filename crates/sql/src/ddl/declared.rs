@@ -339,10 +339,12 @@ impl Ddl<'_> {
             Dialect::Postgres => Some(&column.declared)
                 .filter(|text| column.ty != Type::of(Base::Text) || crate::user_types::is_declared(text)),
         };
+        let has_conditions = declared.is_some_and(|text| crate::user_types::has_conditions(self.database, text));
         let count = 4
             + u32::from(column.default.is_some())
             + u32::from(column.collation.is_some())
             + u32::from(declared.is_some())
+            + u32::from(has_conditions)
             + u32::from(column.on_update.is_some())
             + u32::from(column.comment.is_some())
             + u32::from(column.identity.is_some())
@@ -378,9 +380,11 @@ impl Ddl<'_> {
                 msgpack::encode_bool(row, true);
             }
         }
-        if column.is_hidden {
-            msgpack::encode_str(row, b"sql_hidden");
-            msgpack::encode_bool(row, true);
+        for (key, is_so) in [("sql_hidden", column.is_hidden), ("sql_domain", has_conditions)] {
+            if is_so {
+                msgpack::encode_str(row, key.as_bytes());
+                msgpack::encode_bool(row, true);
+            }
         }
         msgpack::encode_str(row, b"is_nullable");
         msgpack::encode_bool(row, column.is_nullable);

@@ -14,7 +14,7 @@ use tuple::SpaceId;
 
 impl Ddl<'_> {
     /// Removes an index that is not the primary key. Errors: a foreign key needs it.
-    pub(super) fn remove_index(&self, table: &Table, index: &Index) -> Result<()> {
+    pub(crate) fn remove_index(&self, table: &Table, index: &Index) -> Result<()> {
         self.check_index_free(table, index)?;
         if !self.remove_computed(table, index)? {
             self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;

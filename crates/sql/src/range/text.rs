@@ -44,12 +44,33 @@ pub(crate) fn parse(text: &str, ty: Type, zone: Option<&Zone>) -> Result<Value> 
             Some(word) if ends.base == Base::TimestampTz && zone.is_some() => {
                 crate::zones::moment_of_text(zone, &word).map(Some)
             }
-            Some(word) => crate::parse_value(Dialect::Postgres, &word, ends).map(Some),
+            Some(word) => {
+                let value = crate::parse_value(Dialect::Postgres, &word, ends)?;
+                check_digits(&word, &value)?;
+                Ok(Some(value))
+            }
         }
     };
     let lower = End { value: value(lower)?, is_in: is_lower_in };
     let upper = End { value: value(upper)?, is_in: stop == ']' };
     Ok(Range::of_ends(lower, upper, ty)?.value())
+}
+
+/// Errors: a decimal has not all digits of its text. An end that is another number would make it another range.
+fn check_digits(word: &str, value: &Value) -> Result<()> {
+    let Value::Decimal(decimal) = value else { return Ok(()) };
+    let mantissa = word.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let count = |digits: &str| digits.trim_matches('0').len();
+    let (kept, _) = decimal.parts();
+    match count(&digits) == count(&kept.unsigned_abs().to_string()) {
+        true => Ok(()),
+        false => {
+            let what =
+                format!("an end of a range has more than 38 digits, or more than 38 behind the point: \"{word}\"");
+            Err(Error::new(Condition::NumericOutOfRange, what))
+        }
+    }
 }
 
 fn malformed(text: &str, detail: &str) -> Error {

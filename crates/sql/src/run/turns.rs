@@ -116,6 +116,11 @@ impl Run<'_> {
         matches!(self.waits, Waits::Alone(true))
     }
 
+    /// When the statement is ended, by the clock of the fibers; none: never.
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
     /// Bytes of values that are held: see [`Run::hold`].
     #[inline]
     pub(crate) fn held(&self) -> usize {

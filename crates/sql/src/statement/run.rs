@@ -143,45 +143,11 @@ impl Sql {
                 Ok(Outcome { tag: "EXPLAIN", counts: Counts { rows: rows.len() as u64, ..Counts::default() } })
             }
             Work::Schema(statement) => {
-                let ddl = Ddl { database, context, dialect: prepared.dialect };
-                let is_temporary = self.is_temporary(database, context, prepared.dialect, statement);
-                let hidden = match is_temporary && context.is_in_txn() {
-                    true => self.hide(database, prepared.dialect, statement)?,
-                    false => None,
-                };
-                let rows = match context.is_in_txn() {
-                    // Its rows are found by the transaction that is open.
-                    true if is_temporary && Ddl::makes_of_query(statement) => crate::views::run(&ddl, statement)?,
-                    true if hidden.is_some() => hidden.unwrap_or_default(),
-                    true if is_temporary => database
-                        .beside(context, || self.in_txn(database, context, || crate::views::run(&ddl, statement)))?,
-                    true => {
-                        let run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
-                        database.lock_schema(context, run.lock_timeout_ns)?;
-                        let was_at_once = context.look_at_once(true);
-                        let done = self.in_savepoint(database, context, || crate::views::run(&ddl, statement));
-                        context.look_at_once(was_at_once);
-                        if done.is_err() {
-                            // Who may change nothing keeps nobody from it.
-                            database.unlock_schema(context);
-                        }
-                        done?
-                    }
-                    // Steps that look at all rows give others a turn, which no transaction does that has done something before.
-                    false if Ddl::goes_in_steps(statement) => crate::views::run(&ddl, statement)?,
-                    false => match self.in_txn(database, context, || {
-                        if !is_temporary && database.has_locks() {
-                            let run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
-                            database.lock_schema(context, run.lock_timeout_ns)?;
-                        }
-                        crate::views::run(&ddl, statement)
-                    }) {
-                        // Several changes, one of which has to look at more rows than it may at one go.
-                        Err(error) if goes_beyond(&error, statement) => crate::views::run(&ddl, statement)?,
-                        done => done?,
-                    },
-                };
-                Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows, ..Counts::default() } })
+                let run = Run::new(database, context, prepared.dialect, params, prepared.sizes);
+                context.set_deadline(run.deadline_ns());
+                let rows = self.run_schema(database, context, prepared, statement, run.lock_timeout_ns);
+                context.set_deadline(None);
+                Ok(Outcome { tag: schema_tag(statement), counts: Counts { rows: rows?, ..Counts::default() } })
             }
             Work::Accounts(accounts) => {
                 let run = || {
@@ -201,6 +167,54 @@ impl Sql {
             Work::Control(_) => Err(Error::unsupported("this statement where no session runs it")),
             control => self.run_control(database, context, control),
         }
+    }
+
+    /// Carries out a change of the schema. Returns the number of objects that were changed. Errors: those of its work.
+    fn run_schema(
+        &self,
+        database: &Database,
+        context: &Rc<Context>,
+        prepared: &Prepared,
+        statement: &ast::Statement,
+        lock_timeout_ns: Option<u64>,
+    ) -> Result<u64> {
+        let ddl = Ddl { database, context, dialect: prepared.dialect };
+        let is_temporary = self.is_temporary(database, context, prepared.dialect, statement);
+        let hidden = match is_temporary && context.is_in_txn() {
+            true => self.hide(database, prepared.dialect, statement)?,
+            false => None,
+        };
+        Ok(match context.is_in_txn() {
+            // Its rows are found by the transaction that is open.
+            true if is_temporary && Ddl::makes_of_query(statement) => crate::views::run(&ddl, statement)?,
+            true if hidden.is_some() => hidden.unwrap_or_default(),
+            true if is_temporary => {
+                database.beside(context, || self.in_txn(database, context, || crate::views::run(&ddl, statement)))?
+            }
+            true => {
+                database.lock_schema(context, lock_timeout_ns)?;
+                let was_at_once = context.look_at_once(true);
+                let done = self.in_savepoint(database, context, || crate::views::run(&ddl, statement));
+                context.look_at_once(was_at_once);
+                if done.is_err() {
+                    // Who may change nothing keeps nobody from it.
+                    database.unlock_schema(context);
+                }
+                done?
+            }
+            // Steps that look at all rows give others a turn, which no transaction does that has done something before.
+            false if Ddl::goes_in_steps(statement) => crate::views::run(&ddl, statement)?,
+            false => match self.in_txn(database, context, || {
+                if !is_temporary && database.has_locks() {
+                    database.lock_schema(context, lock_timeout_ns)?;
+                }
+                crate::views::run(&ddl, statement)
+            }) {
+                // Several changes, one of which has to look at more rows than it may at one go.
+                Err(error) if goes_beyond(&error, statement) => crate::views::run(&ddl, statement)?,
+                done => done?,
+            },
+        })
     }
 
     /// Runs an INSERT of a transaction that is taken back as a whole if it fails: rows that a client loads. Returns how many rows it has
@@ -421,7 +435,7 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::CreateView(_) => "CREATE VIEW",
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
         ast::Statement::AlterTable(alter) if crate::ddl::is_alter_sequence(alter) => "ALTER SEQUENCE",
-        ast::Statement::AlterTable(_) => "ALTER TABLE",
+        ast::Statement::AlterTable(alter) => crate::user_types::altered(alter).unwrap_or("ALTER TABLE"),
         ast::Statement::Truncate(_) => "TRUNCATE TABLE",
         ast::Statement::CreateSequence { .. } => "CREATE SEQUENCE",
         ast::Statement::AlterIndex { .. } => "ALTER INDEX",

@@ -1,9 +1,6 @@
 //! CREATE, ALTER and DROP of types.
 
-use super::{
-    Domain, KEY, Kind, LABEL_MAX, Label, UserType, VALUES_MAX, by_name, encode_domain, encode_kind, encode_labels,
-    shown_name,
-};
+use super::{KEY, Kind, LABEL_MAX, Label, UserType, VALUES_MAX, by_name, encode_kind, encode_labels, shown_name};
 use crate::bind::Binder;
 use crate::comments::put_below;
 use crate::ddl::{Ddl, encoded_key};
@@ -13,79 +10,19 @@ use crate::table::Table;
 use crate::types::Base;
 use crate::value::Value;
 use database::{Operation, SPACE_ID, Space};
-use sqlparser::ast::{self, AlterTypeAddValuePosition as Position, AlterTypeOperation, ColumnOption};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::ast::{self, AlterTypeAddValuePosition as Position, AlterTypeOperation};
 use std::rc::Rc;
 use tuple::{IndexId, msgpack};
 
-/// The schema of a table that CREATE DOMAIN is written as: its one column is the domain.
-const DOMAIN_MARK: &str = "create domain";
-
-/// `CREATE DOMAIN name AS type ...` as `CREATE TABLE "create domain".name (value type ...)`, whose column has all that a domain may have.
-pub(crate) fn respell(tokens: &mut Vec<TokenWithSpan>) {
-    let is_word = |token: Option<&TokenWithSpan>, wanted: &str| {
-        matches!(token.map(|token| &token.token), Some(Token::Word(word))
-            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
-    };
-    let is_seen = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    let is_it = |tokens: &[TokenWithSpan]| {
-        let mut words = tokens.iter().filter(is_seen);
-        is_word(words.next(), "create") && is_word(words.next(), "domain")
-    };
-    if !tokens.split(|token| token.token == Token::SemiColon).any(is_it) {
-        return;
-    }
-    let mut out = Vec::with_capacity(tokens.len() + 8);
-    for (number, statement) in tokens.split(|token| token.token == Token::SemiColon).enumerate() {
-        if number > 0 {
-            out.push(TokenWithSpan::wrap(Token::SemiColon));
-        }
-        if !is_it(statement) {
-            out.extend_from_slice(statement);
-            continue;
-        }
-        let mut rest = statement.iter().filter(is_seen).filter(|token| token.token != Token::EOF).skip(2).peekable();
-        let span = rest.peek().map_or_else(sqlparser::tokenizer::Span::empty, |token| token.span);
-        let mut put = |token: Token| {
-            out.push(TokenWithSpan { token, span });
-            out.push(TokenWithSpan { token: Token::Whitespace(sqlparser::tokenizer::Whitespace::Space), span });
-        };
-        put(Token::make_keyword("CREATE"));
-        put(Token::make_keyword("TABLE"));
-        put(Token::make_word(DOMAIN_MARK, Some('"')));
-        put(Token::Period);
-        // The name, which may have a schema before it.
-        while let Some(token) = rest.next() {
-            put(token.token.clone());
-            if rest.next_if(|token| token.token == Token::Period).is_none() {
-                break;
-            }
-            put(Token::Period);
-        }
-        rest.next_if(|token| is_word(Some(token), "as"));
-        put(Token::LParen);
-        put(Token::make_word("value", Some('"')));
-        rest.for_each(|token| put(token.token.clone()));
-        put(Token::RParen);
-    }
-    *tokens = out;
-}
-
-/// True for a CREATE TABLE that stands for CREATE DOMAIN.
-pub(crate) fn is_domain(create: &ast::CreateTable) -> bool {
-    let schema = create.name.0.first().and_then(|part| part.as_ident());
-    create.name.0.len() > 1 && schema.is_some_and(|schema| schema.value == DOMAIN_MARK)
-}
-
-fn already(what: &str, name: &str) -> Error {
+pub(super) fn already(what: &str, name: &str) -> Error {
     Error::new(Condition::DuplicateObject, format!("{what} \"{name}\" already exists"))
 }
 
-fn missing(name: &str) -> Error {
+pub(super) fn missing(name: &str) -> Error {
     Error::new(Condition::UndefinedObject, format!("type \"{name}\" does not exist"))
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -125,72 +62,8 @@ pub(crate) fn create_enum(ddl: &Ddl<'_>, name: &ast::ObjectName, labels: &[ast::
     put_new(ddl, name, "enum", encode_labels(&known))
 }
 
-/// CREATE DOMAIN. Errors: the name is there; a type that is not; what no domain can have.
-pub(crate) fn create_domain(ddl: &Ddl<'_>, create: &ast::CreateTable) -> Result<u64> {
-    let name = ast::ObjectName(create.name.0[1..].to_vec());
-    let [column] = create.columns.as_slice() else {
-        return Err(Error::new(Condition::Syntax, "syntax error in CREATE DOMAIN"));
-    };
-    let folded = ddl.dialect.object_name(&name)?;
-    let base = super::resolve(ddl.database, ddl.dialect, &column.data_type)?;
-    let mut domain = Domain {
-        base: base.declared.clone().unwrap_or_else(|| column.data_type.to_string()),
-        default: None,
-        is_not_null: false,
-        checks: Vec::new(),
-    };
-    let mut nullable = None;
-    let mut conditions = Vec::new();
-    for option in &column.options {
-        match &option.option {
-            ColumnOption::Default(expr) if domain.default.is_none() => domain.default = Some(expr.to_string()),
-            ColumnOption::Default(_) => return Err(Error::new(Condition::Syntax, "multiple default expressions")),
-            ColumnOption::Null | ColumnOption::NotNull => {
-                let may_be = matches!(option.option, ColumnOption::Null);
-                if nullable.is_some_and(|known| known != may_be) {
-                    return Err(Error::new(Condition::Syntax, "conflicting NULL/NOT NULL constraints"));
-                }
-                nullable = Some(may_be);
-            }
-            ColumnOption::Check(check) => {
-                let named = option.name.as_ref().or(check.name.as_ref()).map(|name| ddl.dialect.fold(name));
-                conditions.push((named, check.expr.to_string()));
-            }
-            ColumnOption::Collation(name) if crate::dialect::is_plain_collation(ddl.dialect, name) => {}
-            ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) => {
-                let kind = if matches!(option.option, ColumnOption::Unique(_)) { "unique" } else { "primary key" };
-                return Err(Error::new(Condition::Syntax, format!("{kind} constraints not possible for domains")));
-            }
-            ColumnOption::ForeignKey(_) => {
-                return Err(Error::new(Condition::Syntax, "foreign key constraints not possible for domains"));
-            }
-            other => return Err(Error::unsupported(format!("'{other}' of a domain"))),
-        }
-    }
-    domain.is_not_null = nullable == Some(false);
-    for (named, condition) in conditions {
-        let is_free = |name: &String| !domain.checks.iter().any(|(known, _)| known == name);
-        let given = named.is_some();
-        let mut numbered = (1..).map(|number| format!("{folded}_check{number}"));
-        let mut chosen = named.unwrap_or_else(|| format!("{folded}_check"));
-        while !is_free(&chosen) {
-            if given {
-                let what = format!("constraint \"{chosen}\" for domain {} already exists", shown_name(&folded));
-                return Err(Error::new(Condition::DuplicateObject, what));
-            }
-            chosen = numbered.next().unwrap_or_default();
-        }
-        domain.checks.push((chosen, condition));
-    }
-    // What is no condition of such values, or no default, is refused now.
-    let binder = Binder::new(ddl.database, ddl.dialect);
-    binder.check_domain(&domain, base.ty)?;
-    // In the order of their names, as they are looked at there.
-    domain.checks.sort();
-    put_new(ddl, &name, "domain", encode_domain(&domain))
-}
-
-fn put_new(ddl: &Ddl<'_>, name: &ast::ObjectName, kind: &str, definition: Vec<u8>) -> Result<u64> {
+/// Writes a new type into the catalog. Errors: the name is there.
+pub(super) fn put_new(ddl: &Ddl<'_>, name: &ast::ObjectName, kind: &str, definition: Vec<u8>) -> Result<u64> {
     let name = ddl.dialect.object_name(name)?;
     let catalog = &ddl.database.catalog;
     if catalog.space_by_name(&name).is_some() {
@@ -217,14 +90,15 @@ fn put_new(ddl: &Ddl<'_>, name: &ast::ObjectName, kind: &str, definition: Vec<u8
 }
 
 /// The type of a name. Errors: it is not there; the user is not its owner.
-fn owned(ddl: &Ddl<'_>, name: &ast::ObjectName) -> Result<Rc<UserType>> {
+pub(super) fn owned(ddl: &Ddl<'_>, name: &ast::ObjectName) -> Result<Rc<UserType>> {
     let name = ddl.dialect.object_name(name)?;
     let user = by_name(ddl.database, &name).ok_or_else(|| missing(&name))?;
     check_owner(ddl, &user)?;
     Ok(user)
 }
 
-fn check_owner(ddl: &Ddl<'_>, user: &UserType) -> Result<()> {
+/// Errors: the user is not the owner of the type.
+pub(super) fn check_owner(ddl: &Ddl<'_>, user: &UserType) -> Result<()> {
     match user.owner == ddl.context.user(&ddl.database.catalog) || ddl.database.is_almighty(ddl.context) {
         true => Ok(()),
         false => Err(Error::new(Condition::AccessDenied, format!("must be owner of type {}", shown_name(&user.name)))),
@@ -270,7 +144,9 @@ pub(crate) fn alter(ddl: &Ddl<'_>, alter: &ast::AlterType) -> Result<u64> {
                 return Err(already("enum label", to));
             }
             labels[at].text = to.as_str().into();
-            rename_defaults(ddl, &user, from, to)?;
+            let definition = encode_kind("enum", encode_labels(&labels));
+            super::uses::rename_value(ddl, &user, (from, to), || put_below(ddl, user.space, KEY, Some(definition)))?;
+            return Ok(1);
         }
         AlterTypeOperation::Rename(_) => return Ok(0),
     }
@@ -295,23 +171,56 @@ fn number_at(labels: &[Label], at: usize) -> Result<Value> {
     Ok(if number.fract() == 0.0 { Value::Int(number as i64) } else { Value::Double(number) })
 }
 
-fn rename(ddl: &Ddl<'_>, user: &UserType, name: &str) -> Result<u64> {
+/// Gives a type another name. Errors: something has it.
+pub(super) fn rename(ddl: &Ddl<'_>, user: &UserType, name: &str) -> Result<u64> {
     if ddl.database.catalog.space_by_name(name).is_some() {
         return Err(already("type", name));
     }
+    let mut value = Vec::new();
+    msgpack::encode_str(&mut value, name.as_bytes());
+    super::uses::rename_type(ddl, &user.name, name, || put_field(ddl, user, 2, &value))?;
+    Ok(1)
+}
+
+/// Changes a field of the type's row in the catalog.
+fn put_field(ddl: &Ddl<'_>, user: &UserType, field: u64, value: &[u8]) -> Result<()> {
     let key = encoded_key(&[u64::from(user.space.0)]);
     let mut ops = Vec::new();
     msgpack::encode_array(&mut ops, 1);
     msgpack::encode_array(&mut ops, 3);
     msgpack::encode_str(&mut ops, b"=");
-    msgpack::encode_uint(&mut ops, 2);
-    msgpack::encode_str(&mut ops, name.as_bytes());
-    ddl.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })?;
-    Ok(1)
+    msgpack::encode_uint(&mut ops, field);
+    ops.extend_from_slice(value);
+    ddl.execute(SPACE_ID, Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 })
+}
+
+/// ALTER TYPE ... OWNER TO. Errors: there is no such user; the type is not the user's to give.
+pub(super) fn give(ddl: &Ddl<'_>, user: &UserType, owner: &ast::Owner) -> Result<()> {
+    check_owner(ddl, user)?;
+    let catalog = &ddl.database.catalog;
+    let owner = match owner {
+        ast::Owner::Ident(name) => {
+            let name = ddl.dialect.fold(name);
+            let found = catalog.user_by_name(&name);
+            let missing = || Error::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist"));
+            found.ok_or_else(missing)?.id
+        }
+        _ => ddl.context.user(catalog),
+    };
+    if owner == user.owner {
+        return Ok(());
+    }
+    if !ddl.database.is_almighty(ddl.context) {
+        let what = format!("must be member of role \"{}\"", catalog.user_name(owner));
+        return Err(Error::new(Condition::AccessDenied, what));
+    }
+    let mut value = Vec::new();
+    msgpack::encode_uint(&mut value, u64::from(owner));
+    put_field(ddl, user, 1, &value)
 }
 
 /// Columns of a type, or of arrays of it.
-fn columns_of(ddl: &Ddl<'_>, user: &UserType) -> Vec<(Rc<Table>, usize)> {
+pub(super) fn columns_of(ddl: &Ddl<'_>, user: &UserType) -> Vec<(Rc<Table>, usize)> {
     let declared = user.declared();
     let is_it = |text: &str| text.strip_prefix(&declared).is_some_and(|rest| rest.is_empty() || rest == "[]");
     let mut found = Vec::new();
@@ -322,16 +231,6 @@ fn columns_of(ddl: &Ddl<'_>, user: &UserType) -> Vec<(Rc<Table>, usize)> {
         found.extend(columns.map(|(at, _)| (Rc::clone(&table), at)).collect::<Vec<_>>());
     }
     found
-}
-
-/// Defaults that are a value which gets another text.
-fn rename_defaults(ddl: &Ddl<'_>, user: &UserType, from: &str, to: &str) -> Result<()> {
-    for (table, at) in columns_of(ddl, user) {
-        if table.columns[at].default.as_deref() == Some(&quoted(from)) {
-            ddl.as_admin(|| ddl.put_default_text(&table, at, Some(&quoted(to))))?;
-        }
-    }
-    Ok(())
 }
 
 /// DROP TYPE. Errors: it is not there; the user is not its owner; something is of it.
@@ -354,16 +253,6 @@ pub(crate) fn drop_types(ddl: &Ddl<'_>, names: &[ast::ObjectName], if_exists: bo
     Ok(count)
 }
 
-/// DROP DOMAIN. Errors: as of DROP TYPE; it is none.
-pub(crate) fn drop_domain(ddl: &Ddl<'_>, drop: &ast::DropDomain) -> Result<u64> {
-    let name = ddl.dialect.object_name(&drop.name)?;
-    if by_name(ddl.database, &name).is_some_and(|user| user.domain().is_none()) {
-        return Err(Error::new(Condition::NotUpdatable, format!("\"{name}\" is not a domain")));
-    }
-    let cascade = drop.drop_behavior == Some(ast::DropBehavior::Cascade);
-    drop_types(ddl, std::slice::from_ref(&drop.name), drop.if_exists, cascade)
-}
-
 fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     let name = shown_name(&user.name);
     let mut columns = columns_of(ddl, user);
@@ -378,6 +267,7 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     });
     let domains: Vec<Rc<UserType>> = of_domains.collect();
     let views: Vec<Rc<Space>> = crate::views::of_type(ddl.database, user.space);
+    let uses = super::uses::of_type(ddl, user);
     let mut dependents: Vec<String> = Vec::new();
     for (table, at) in &columns {
         let column = shown_name(&table.columns[*at].name);
@@ -385,6 +275,7 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     }
     dependents.extend(domains.iter().map(|domain| format!("type {} depends on type {name}", shown_name(&domain.name))));
     dependents.extend(views.iter().map(|view| format!("view {} depends on type {name}", shown_name(&view.name()))));
+    dependents.extend(uses.iter().map(|found| format!("{} depends on type {name}", found.shown(ddl))));
     if !cascade && !dependents.is_empty() {
         let what = format!("cannot drop type {name} because other objects depend on it");
         return Err(Error::new(Condition::Dependents, what)
@@ -396,13 +287,14 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
             crate::views::remove_with_dependents(ddl, view)?;
         }
     }
+    // Whoever drops a type drops what is made of it, whosever the tables are.
+    uses.iter().try_for_each(|found| ddl.as_admin(|| found.remove(ddl)))?;
     for domain in &domains {
         drop_one(ddl, domain, true)?;
     }
     for (table, at) in &columns {
         let column = ast::Ident::with_quote('"', &table.columns[*at].name);
-        // Whoever drops a type drops its columns, whosever the tables are.
-        ddl.as_admin(|| ddl.drop_columns(table, &[column], true, true))?;
+        ddl.as_admin(|| ddl.drop_columns(&*ddl.table_named(&table.name)?, &[column], true, true))?;
     }
     ddl.as_admin(|| ddl.drop_grants(u64::from(user.space.0)))?;
     ddl.delete(SPACE_ID, &[u64::from(user.space.0)])

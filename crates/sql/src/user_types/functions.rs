@@ -43,6 +43,10 @@ alike! {
         crate::scan::encode_row(&within, &mut out);
         Ok(Value::Document(out.into()))
     };
+    "domain_elements" (2, 2) Returns::First, true => |run, a| {
+        super::check(run.database, text_of(&a[1]), &a[0])?;
+        Ok(a[0].clone())
+    };
     "domain_value" (3, usize::MAX) Returns::First, false => |_, a| domain_value(a);
 }
 

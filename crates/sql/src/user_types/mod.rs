@@ -17,12 +17,18 @@
 //! numbers, and can write one that stands for nothing. PostgreSQL keeps the same number (`enumsortorder`) beside the text of each value.
 //!
 //! In statements: an expression of the type has the number, and what leaves the statement has the text ([`labelled`]); text becomes a number where it is
-//! cast ([`numbered`]). A column of a domain is one of the type below it; what is put into it goes through the domain's conditions (`bind/user_types.rs`).
+//! cast ([`numbered`]). A column of a domain is one of the type below it; a cast goes through the domain's conditions
+//! (`bind/user_types.rs`), and so does each row that is written, whatever protocol writes it ([`conditions`]).
 
+mod conditions;
 mod ddl;
+mod domains;
 mod functions;
+mod uses;
 
-pub(crate) use ddl::{alter, create_domain, create_enum, drop_domain, drop_types, is_domain, respell};
+pub(crate) use conditions::{check, has_conditions, of_space as conditions_of_space};
+pub(crate) use ddl::{alter, create_enum, drop_types};
+pub(crate) use domains::{alter_domain, altered, create_domain, drop_domain, is_domain, respell};
 pub(crate) use functions::find as find_function;
 
 use crate::array::elements;
@@ -139,6 +145,7 @@ const DECLARED: &str = "type ";
 pub(crate) struct Known {
     version: u64,
     types: HashMap<u32, Option<Rc<UserType>>>,
+    conditions: HashMap<u32, Rc<conditions::Conditions>>,
 }
 
 /// The type of a number.
@@ -156,7 +163,7 @@ pub(crate) fn by_id(database: &Database, id: u32) -> Option<Rc<UserType>> {
     let found = database.catalog.space(SpaceId(id)).and_then(|space| of_space(database, &space)).map(Rc::new);
     let mut known = sql.user_types.borrow_mut();
     if known.version != version {
-        *known = Known { version, types: HashMap::new() };
+        *known = Known { version, ..Known::default() };
     }
     known.types.insert(id, found.clone());
     found
