@@ -1,5 +1,6 @@
 -- Two shards of vshard, one instance each, as processes of their own; whoever loads this is the router over them.
--- vshard is found as `require` finds it. The directory that the router runs in holds those of the storages and their sockets.
+-- vshard is found as `require` finds it. The directory that the router runs in holds those of the storages and their
+-- sockets.
 --
 --     local cluster = dofile('cluster.lua')
 --     cluster.start('a', setup)       a storage; `setup` is the path of a script that it runs once it is configured
@@ -7,7 +8,7 @@
 --     cluster.router()                the router is configured, and the buckets are there
 --
 -- A storage has, besides what `setup` gives it: `reweigh(a, b)`, new weights of the shards; `bucket_states()`;
--- `storage_alive()`.
+-- `storage_info()`; `storage_alive()`.
 local fiber, fio, popen = require('fiber'), require('fio'), require('popen')
 local NAMES = { 'a', 'b' }
 local BUCKETS = 200
@@ -62,8 +63,11 @@ local function run_storage(name, directory, setup)
         end
         return setmetatable(states, { __serialize = 'seq' })
     end
+    function storage_info()
+        return vshard.storage.info()
+    end
     box.once('cluster', function()
-        for _, function_name in ipairs({ 'reweigh', 'bucket_states', 'storage_alive' }) do
+        for _, function_name in ipairs({ 'reweigh', 'bucket_states', 'storage_info', 'storage_alive' }) do
             box.schema.func.create(function_name, { setuid = true })
             box.schema.user.grant('storage', 'execute', 'function', function_name)
         end

@@ -12,7 +12,7 @@ end
 cluster.router()
 local router = vshard.router
 local test = tap.test('vshard')
-test:plan(26)
+test:plan(28)
 test:is_deeply(cluster.settled(), { a = 100, b = 100 }, 'the buckets are spread')
 local again, why = router.bootstrap()
 test:ok(again == nil and why.name == 'NON_EMPTY', 'not twice')
@@ -67,6 +67,9 @@ test:is(router.bucket_id_mpcrc32(7), router.bucket_id_mpcrc32(7ULL), 'numbers ha
 local info = router.info()
 test:is(info.bucket.available_rw + info.bucket.unknown, cluster.buckets, 'the router knows its buckets')
 test:is(info.status <= 1, true, 'the router is well')
+info = cluster.call('a', 'storage_info', {}, { timeout = 10 })
+test:is_deeply({ info.status, info.alerts, info.replication.status }, { 0, {}, 'master' }, 'the storage is well')
+test:is_deeply({ info.bucket.active, info.bucket.total }, { 100, 100 }, 'the storage knows its buckets')
 
 -- Writers that go on until told otherwise. Whose answer is lost tries again, and finds its row there, perhaps.
 local next_id, is_over, failures, writers = ROWS, false, 0, {}

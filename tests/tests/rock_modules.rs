@@ -424,3 +424,33 @@ fn a_script_knows_its_binary() {
         is(arg[0]:match('[^/]*$'), 'script.lua')
     "#);
 }
+
+#[test]
+fn pairs_starts_after_a_row_or_a_position() {
+    run(r#"
+        for _, engine in ipairs({ 'memtx', 'vinyl' }) do
+            local s = box.schema.space.create(engine, { engine = engine })
+            s:create_index('pk')
+            s:create_index('by', { parts = { { 2, 'unsigned' } }, unique = false })
+            for id = 1, 350 do s:insert({ id, id % 7 }) end
+            local function sum(...)
+                local rows, last = 0, nil
+                for _, row in s.index.by:pairs(...) do rows, last = rows + 1, row[1] end
+                return rows, last
+            end
+            local rows, last = sum({ 3 }, { after = { 10, 3 } })
+            is(rows, 48) is(last, 346)
+            rows, last = sum({ 3 }, { iterator = 'LE', after = { 10, 3 } })
+            is(rows, 151) is(last, 7)
+            is((sum(nil, { after = { 7, 0 } })), 349)
+            -- Pages that are just full, and what is after the last one.
+            local seen = 0
+            for _, row in s:pairs(nil, { after = { 50 } }) do seen = seen + 1 is(row[1], 50 + seen) end
+            is(seen, 300)
+            is(s:pairs(nil, { after = { 350 } }):length(), 0)
+            local page, position = s:select(nil, { limit = 5, fetch_pos = true })
+            is(#page, 5) is(s:pairs(nil, { after = position }):head()[1], 6)
+            fails('', s.pairs, s, nil, { after = 5 })
+        end
+    "#);
+}

@@ -373,8 +373,34 @@ local function scan_next(scan, state)
     return state, tuple
 end
 
+-- Rows that are asked for at once by who starts after a row.
+local PAGE_ROWS = 100
+
+local function page_next(scan, state)
+    local row = scan.rows[scan.at]
+    if row == nil and #scan.rows == PAGE_ROWS then
+        scan.rows, scan.position = internal.select_page(scan.space_id, scan.index_id, scan.iterator, scan.key, 0, PAGE_ROWS,
+            scan.position)
+        scan.at = 1
+        row = scan.rows[1]
+    end
+    if row == nil then
+        return nil
+    end
+    scan.at = scan.at + 1
+    return state, row
+end
+
 function index_methods.pairs(index, key, options)
     check_index(index, 'pairs')
+    if options ~= nil and options.after ~= nil then
+        local scan = {
+            space_id = index.space_id, index_id = index.id, iterator = iterator_of(options, index, key), key = key, at = 1,
+        }
+        scan.rows, scan.position = internal.select_page(scan.space_id, scan.index_id, scan.iterator, key, 0, PAGE_ROWS,
+            options.after)
+        return fun.wrap(page_next, scan, true)
+    end
     local handle = internal.iterator(index.space_id, index.id, iterator_of(options, index, key), key)
     local guard = newproxy(true)
     getmetatable(guard).__gc = function() internal.iterator_close(handle) end
