@@ -5,7 +5,6 @@ use crate::mysql::Said;
 use hashbrown::HashMap;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::rc::Rc;
@@ -23,47 +22,8 @@ pub enum Dialect {
 
 /// Expressions within expressions, and queries within queries.
 const DEPTH_MAX: usize = 50;
-/// Words in a row without a comma between them, those around the parentheses that they stand in among them: each operator makes a tree one level deeper, and
-/// trees are gone through and dropped by recursion.
-const WORDS_MAX: usize = 4000;
 /// Bytes of the text of a statement.
 pub const TEXT_MAX: usize = 16 << 20;
-
-/// Errors: `LimitExceeded` for more than [`WORDS_MAX`] words in a row.
-fn check_words(tokens: &[TokenWithSpan]) -> Result<()> {
-    let (mut before, mut here, mut outer) = (0usize, 0usize, Vec::new());
-    for token in tokens {
-        let word = match &token.token {
-            Token::Word(word) if word.quote_style.is_none() => word.keyword,
-            _ => Keyword::NoKeyword,
-        };
-        // Branches of CASE are a list, as what stands between parentheses is.
-        let is_in_case = matches!(outer.last(), Some((_, true)));
-        match (&token.token, word) {
-            (Token::Whitespace(_), _) => {}
-            (Token::LParen, _) | (_, Keyword::CASE) => {
-                outer.push((here, word == Keyword::CASE));
-                before += here;
-                here = 0;
-            }
-            (_, Keyword::WHEN | Keyword::THEN) if is_in_case => here = 1,
-            (_, Keyword::END) if !is_in_case => here += 1,
-            (Token::RParen, _) | (_, Keyword::END) => {
-                (here, _) = outer.pop().unwrap_or((0, false));
-                before = before.saturating_sub(here);
-                here += 1;
-            }
-            (Token::Comma, _) => here = 0,
-            (Token::SemiColon, _) => (before, here, outer) = (0, 0, Vec::new()),
-            _ => here += 1,
-        }
-        if before + here > WORDS_MAX {
-            let what = format!("the statement has more than {WORDS_MAX} words without a comma between them");
-            return Err(Error::new(Condition::LimitExceeded, what));
-        }
-    }
-    Ok(())
-}
 
 /// True for a collation of PostgreSQL's that orders text by its code points, as text is ordered here without any.
 pub(crate) fn is_plain_collation(dialect: Dialect, name: &sqlparser::ast::ObjectName) -> bool {
@@ -639,6 +599,7 @@ impl Dialect {
                 crate::respell::grouping_sets(&mut tokens);
                 crate::respell::fetches(&mut tokens);
                 crate::respell::locks(&mut tokens);
+                crate::respell::explained(&mut tokens);
             }
             Dialect::Mysql => {
                 respell_of_mysql(&mut tokens);
@@ -650,7 +611,7 @@ impl Dialect {
                 number_parameters(tokens.iter_mut().map(|token| &mut token.token));
             }
         }
-        check_words(&tokens)?;
+        crate::chains::check_words(&tokens)?;
         move_exclusions(&mut tokens);
         Ok(tokens)
     }

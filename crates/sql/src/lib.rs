@@ -24,6 +24,7 @@ mod array;
 mod bind;
 mod cast;
 mod catalog;
+mod chains;
 mod change;
 mod clock;
 mod collations;

@@ -576,6 +576,18 @@ pub(crate) fn locks(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// `EXPLAIN (SELECT ...) UNION ...`, whose parenthesis the parser takes for one of options, as `EXPLAIN VERBOSE (SELECT ...)`.
+pub(crate) fn explained(tokens: &mut Vec<TokenWithSpan>) {
+    let seen = seen(tokens);
+    let [explain, open, inner, ..] = seen[..] else { return };
+    let is_query = tokens[inner].token == Token::LParen
+        || ["select", "with", "values", "table"].iter().any(|word| is_word(&tokens[inner].token, word));
+    if is_word(&tokens[explain].token, "explain") && tokens[open].token == Token::LParen && is_query {
+        let space = TokenWithSpan::wrap(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+        tokens.splice(open..open, [TokenWithSpan::wrap(Token::make_keyword("VERBOSE")), space]);
+    }
+}
+
 /// What is left of an operator in front of signs that are none of its own, as PostgreSQL takes operators: `>-1` compares with a number below zero, `%-` is
 /// one operator. None: it is whole.
 fn before_signs(operator: &str) -> Option<&str> {
@@ -700,6 +712,13 @@ mod tests {
         assert_eq!(apart("'it''s &>' $1&>$2"), "'it''s &>' $1&> $2");
         assert_eq!(apart("E'a''\\'&>' || x&>y"), "E'a''\\'&>' || x&> y");
         assert_eq!(apart("é&>'"), "é&> '");
+    }
+
+    #[test]
+    fn a_query_in_parentheses_is_explained() {
+        let of = |text: &str| spelled(Dialect::Postgres, text);
+        assert_eq!(of("EXPLAIN (SELECT 1) UNION (SELECT 2)"), "EXPLAIN VERBOSE (SELECT 1) UNION (SELECT 2)");
+        assert_eq!(of("EXPLAIN (FORMAT JSON) (SELECT 1)"), "EXPLAIN (FORMAT JSON) (SELECT 1)");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::change::Counts;
 use crate::control::Control;
 use crate::dialect::Dialect;
 use crate::explain::Form;
-use crate::expr::CollationOption;
+use crate::expr::{CollationOption, Expr};
 use crate::mysql::Said;
 use crate::plan::Plan;
 use crate::selectivity::Selectivity;
@@ -340,11 +340,16 @@ fn is_of_schema(statement: &ast::Statement) -> bool {
 }
 
 fn has_lock(plan: &Plan) -> bool {
-    match plan {
-        Plan::Scan(scan) => scan.lock.is_some(),
-        Plan::Map(input, _) | Plan::Filter(input, _) | Plan::Limit { input, .. } => has_lock(input),
-        plan => plan.inputs().into_iter().any(has_lock),
-    }
+    let is_here = matches!(plan, Plan::Scan(scan) if scan.lock.is_some());
+    let mut has = is_here || plan.inputs().into_iter().any(has_lock);
+    plan.own_expressions(&mut |expr| {
+        expr.walk(&mut |part| {
+            if let Expr::Subquery(subquery) = part {
+                has = has || has_lock(&subquery.plan);
+            }
+        });
+    });
+    has
 }
 
 /// The columns of what a statement about the session answers.

@@ -10,13 +10,10 @@ use crate::value::Value;
 use sqlparser::ast;
 use tuple::decimal::Decimal;
 
-/// Bytes of the stack that are left for whatever one level needs, and for running what was bound, which needs less a level.
-const STACK_LEFT_MIN: usize = 400 << 10;
-
 impl Binder<'_> {
     /// An expression. Errors: names or types that do not fit; what is not there.
     pub(super) fn bind(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
-        check_stack()?;
+        self.check_stack()?;
         // Operators stand in long chains: what takes little of the stack is at hand for them.
         let bound = match expr {
             ast::Expr::BinaryOp { left, op, right } if self.dialect != Dialect::Mysql => {
@@ -814,18 +811,6 @@ impl Binder<'_> {
             Dialect::Tarantool => Some(Type::of(Base::Scalar)),
             Dialect::Postgres => None,
         })
-    }
-}
-
-/// Errors: `LimitExceeded` if the stack is nearly used up. Asked at every level of an expression and of queries.
-pub(super) fn check_stack() -> Result<()> {
-    let here = std::hint::black_box(0u8);
-    let address = std::ptr::from_ref(&here) as usize;
-    match runtime::fiber::stack_limit() {
-        Some(limit) if address < limit + STACK_LEFT_MIN => {
-            Err(Error::new(Condition::LimitExceeded, "the statement is nested too deep"))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -65,11 +65,16 @@ use tuple::SpaceId;
 pub(crate) const COLUMNS_MAX: usize = 2000;
 /// Tables of one FROM.
 pub(crate) const RELATIONS_MAX: usize = 64;
-/// Queries that UNION, EXCEPT and INTERSECT add to what they have combined already, each of which makes a plan one level deeper. Those that are added by the
-/// same UNION or UNION ALL do not.
+/// Queries that UNION, EXCEPT and INTERSECT add to what they have combined already, each of which makes a plan one level deeper. Those that one UNION or
+/// UNION ALL adds do not.
 pub(crate) const SET_LEVELS_MAX: usize = 64;
 /// Parameters of one statement.
 pub const PARAMETERS_MAX: usize = 65_535;
+
+/// Bytes of the stack that are left for whatever one level needs, and for running what was bound, which needs less a level.
+const STACK_LEFT_MIN: usize = 400 << 10;
+/// What a level of a plan takes of it that nothing showed while it was bound.
+const LEVEL_BYTES: usize = 6 << 10;
 
 /// Binds one statement.
 pub(crate) struct Binder<'a> {
@@ -94,7 +99,7 @@ pub(crate) struct Binder<'a> {
     is_lenient: Cell<bool>,
     /// The query that is bound next is a side of a set operation.
     is_operand: Cell<bool>,
-    /// Queries of set operations so far that made the plan a level deeper.
+    /// Levels of the plan that set operations around what is bound make, beyond those that the stack shows.
     set_levels: Cell<usize>,
     /// The query that is bound here is one: its decimals keep all digits.
     keeps_digits: Cell<bool>,
@@ -262,6 +267,19 @@ impl<'a> Binder<'a> {
             used: RefCell::new(Vec::new()),
             origins: RefCell::default(),
             types: RefCell::default(),
+        }
+    }
+
+    /// Errors: `LimitExceeded` if the stack is nearly used up. Asked at every level of an expression and of queries.
+    fn check_stack(&self) -> Result<()> {
+        let here = std::hint::black_box(0u8);
+        let address = std::ptr::from_ref(&here) as usize;
+        let kept_back = STACK_LEFT_MIN + self.set_levels.get() * LEVEL_BYTES;
+        match runtime::fiber::stack_limit() {
+            Some(limit) if address < limit + kept_back => {
+                Err(Error::new(Condition::LimitExceeded, "the statement is nested too deep"))
+            }
+            _ => Ok(()),
         }
     }
 

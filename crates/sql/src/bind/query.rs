@@ -207,7 +207,7 @@ impl Binder<'_> {
     }
 
     fn bind_set(&self, body: &SetExpr, parent: Option<&Scope<'_>>, tail: Tail<'_>) -> Result<Query> {
-        super::expressions::check_stack()?;
+        self.check_stack()?;
         match body {
             SetExpr::Select(select) => {
                 let outer = self.keeps_digits.replace(self.is_operand.take());
@@ -224,16 +224,7 @@ impl Binder<'_> {
                 self.finish(query, tail)
             }
             SetExpr::SetOperation { .. } => {
-                // A chain of them is a tree as deep as it is long: it is gone through without recursion.
-                let (mut first, mut chain) = (body, Vec::new());
-                while let SetExpr::SetOperation { left, op, set_quantifier, right } = first {
-                    chain.push((&**left, *op, *set_quantifier, &**right));
-                    first = left;
-                }
-                let mut query = self.bind_operand(first, parent)?;
-                for (left, op, quantifier, right) in chain.into_iter().rev() {
-                    query = self.bind_operation((query, left), op, quantifier, right, parent)?;
-                }
+                let query = self.bind_chain(body, parent)?;
                 self.finish(query, tail)
             }
             SetExpr::Table(table) => {
@@ -251,6 +242,33 @@ impl Binder<'_> {
         }
     }
 
+    /// A chain of set operations is a tree as deep as it is long: it is gone through without recursion. Its plan, which is run by recursion, is no deeper for
+    /// one UNION or UNION ALL of many; for what else there is, stack is kept back while the parts are bound, which are below it in the plan.
+    fn bind_chain(&self, body: &SetExpr, parent: Option<&Scope<'_>>) -> Result<Query> {
+        let (mut first, mut chain) = (body, Vec::new());
+        while let SetExpr::SetOperation { left, op, set_quantifier, right } = first {
+            chain.push((&**left, *op, *set_quantifier, &**right));
+            first = left;
+        }
+        let is_one = chain.iter().all(|(_, op, quantifier, _)| *op == SetOperator::Union && *quantifier == chain[0].2);
+        let mut levels = match chain.len() - 1 {
+            further if is_one && further > super::SET_LEVELS_MAX => LEVELS_OF_UNION,
+            further => further,
+        };
+        if levels > super::SET_LEVELS_MAX {
+            return Err(too_many_levels());
+        }
+        let outer = self.set_levels.replace(self.set_levels.get() + levels);
+        let bound = self.bind_operand(first, parent).and_then(|mut query| {
+            for (left, op, quantifier, right) in chain.into_iter().rev() {
+                query = self.bind_operation((query, left), op, quantifier, right, (parent, &mut levels))?;
+            }
+            Ok(query)
+        });
+        self.set_levels.set(outer);
+        bound
+    }
+
     fn bind_operand(&self, body: &SetExpr, parent: Option<&Scope<'_>>) -> Result<Query> {
         self.is_operand.set(self.dialect == Dialect::Mysql && matches!(body, SetExpr::Select(_)));
         self.bind_set(body, parent, Tail { order_by: &[], limit: None, offset: None, locks: &[], has_ties: false })
@@ -262,7 +280,7 @@ impl Binder<'_> {
         op: SetOperator,
         quantifier: SetQuantifier,
         right: &SetExpr,
-        parent: Option<&Scope<'_>>,
+        (parent, levels): (Option<&Scope<'_>>, &mut usize),
     ) -> Result<Query> {
         let literals = [self.literals_of(left_body), self.literals_of(right)];
         let mut right = self.bind_operand(right, parent)?;
@@ -305,15 +323,8 @@ impl Binder<'_> {
             before.iter().zip(&left.outputs).all(|(before, output)| *before == number(&output.collation));
         let goes_on = op == SetOperator::Union && is_as_before && may_go_on(&left, all);
         if !goes_on && matches!(left_body, SetExpr::SetOperation { .. }) {
-            // The plan gets deeper, and is run by recursion.
-            self.set_levels.set(self.set_levels.get() + 1);
-            if self.set_levels.get() > super::SET_LEVELS_MAX {
-                let what = format!(
-                    "the statement has more than {} queries that UNION, EXCEPT and INTERSECT combine in turns",
-                    super::SET_LEVELS_MAX
-                );
-                return Err(Error::new(Condition::LimitExceeded, what));
-            }
+            // The plan gets deeper.
+            *levels = levels.checked_sub(1).ok_or_else(too_many_levels)?;
         }
         if !(all && op == SetOperator::Union) {
             if !goes_on {
@@ -557,6 +568,17 @@ pub(super) fn limited(plan: Plan, keys: Vec<SortKey>, tail: Tail<'_>) -> Plan {
         (None, None) => plan,
         (limit, offset) => Plan::Limit { input: Box::new(plan), limit, offset },
     }
+}
+
+/// Levels that a long UNION may have, whose queries have other types than those before them.
+const LEVELS_OF_UNION: usize = 8;
+
+fn too_many_levels() -> Error {
+    let what = format!(
+        "more than {} queries are combined by UNION, EXCEPT and INTERSECT in turns, or have other types than those before them",
+        super::SET_LEVELS_MAX
+    );
+    Error::new(Condition::LimitExceeded, what)
 }
 
 /// True if the rows of one more query can be among those of a UNION as they are, `all` of them or each once: so a long chain is no deep tree.
