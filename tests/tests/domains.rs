@@ -5,12 +5,12 @@ use lycosa_tests::mysql::Mysql;
 use lycosa_tests::{Postgres, Rig, start_postgres};
 
 const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
-const DOORS: [&str; 4] = ["--listen", "postgres://127.0.0.1:0", "--listen", "mysql://127.0.0.1:0"];
+const DOORS: [&str; 4] = ["--listen", "postgres://admin@127.0.0.1:0", "--listen", "mysql://admin@127.0.0.1:0"];
 
 #[test]
 fn conditions_of_domains_hold_for_every_protocol() {
     let mut rig = Rig::start(OPEN, &DOORS);
-    let mut db = Postgres::to(&mut rig, "me");
+    let mut db = Postgres::at(&mut rig, 0);
     assert_eq!(db.ask("create domain posint as int check (value > 0)"), "CREATE DOMAIN");
     assert_eq!(db.ask("create domain must as posint not null"), "CREATE DOMAIN");
     assert_eq!(db.ask("create table d (id int primary key, p posint, a posint[], m must)"), "CREATE TABLE");
@@ -37,7 +37,7 @@ fn conditions_of_domains_hold_for_every_protocol() {
     assert_eq!(lua(&mut rig, "{1, 10, {1, 2}, 1}"), 0);
     assert_eq!(lua(&mut rig, "{1, 1, {10}, 1}"), 0);
     assert_eq!(lua(&mut rig, "{1, 1, {1}, 1}"), 1);
-    let mut db = Postgres::to(&mut rig, "me");
+    let mut db = Postgres::at(&mut rig, 0);
     assert_eq!(db.ask("alter domain posint drop constraint small"), "ALTER DOMAIN");
     assert_eq!(lua(&mut rig, "{1, 10, {1, 2}, 1}"), 1);
 }
@@ -45,7 +45,7 @@ fn conditions_of_domains_hold_for_every_protocol() {
 #[test]
 fn a_type_is_given_away_by_administrators_only() {
     let mut rig = Rig::start(OPEN, &DOORS);
-    let mut db = Postgres::to(&mut rig, "me");
+    let mut db = Postgres::at(&mut rig, 0);
     assert_eq!(db.ask("create type mood as enum ('a')"), "CREATE TYPE");
     assert_eq!(db.ask("create user other"), "CREATE ROLE");
     assert!(db.ask("alter type mood owner to nobody").starts_with("42704: "));

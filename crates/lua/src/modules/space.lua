@@ -393,7 +393,7 @@ end
 
 function index_methods.pairs(index, key, options)
     check_index(index, 'pairs')
-    if options ~= nil and options.after ~= nil then
+    if type(options) == 'table' and options.after ~= nil then
         local scan = {
             space_id = index.space_id, index_id = index.id, iterator = iterator_of(options, index, key), key = key, at = 1,
         }
