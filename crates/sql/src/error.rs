@@ -522,12 +522,15 @@ impl Error {
 
     /// As an error of the database that is the same one again when it comes back through it: of expressions that it asks for.
     pub(crate) fn through_database(self) -> database::Error {
-        let (name, mysql, detail) = (self.0.condition.name(), self.mysql_number(), self.0.detail.clone());
-        let error = self.into_database().with("condition", name).with("number", mysql);
-        match detail {
-            Some(detail) => error.with("detail", detail),
-            None => error,
+        let (name, mysql) = (self.0.condition.name(), self.mysql_number());
+        let (detail, constraint) = (self.0.detail.clone(), self.0.constraint.clone());
+        let mut error = self.into_database().with("condition", name).with("number", mysql);
+        for (key, said) in [("detail", detail), ("constraint", constraint)] {
+            if let Some(said) = said {
+                error = error.with(key, said);
+            }
         }
+        error
     }
 
     /// As an error of Tarantool's protocol.
@@ -585,6 +588,7 @@ impl From<database::Error> for Error {
             let mut error = Error::new(condition, message);
             error.0.mysql = field("number").and_then(|number| number.parse().ok());
             error.0.detail = field("detail");
+            error.0.constraint = field("constraint");
             error.0.source = Some(source);
             return error;
         }
