@@ -25,9 +25,11 @@ fn conditions_of_domains_hold_for_every_protocol() {
     assert_eq!(lua(&mut rig, "{1, 1, {1, 2}, box.NULL}"), 0);
     assert_eq!(rig.number("return pcall(box.space.d.update, box.space.d, 1, {{'=', 2, -1}}) and 1 or 0"), 0);
     let mut my = Mysql::to(&mut rig);
-    assert!(my.ask("insert into d (id, p, m) values (2, 0, 1)").contains("Check constraint"));
-    assert!(my.ask("insert into d (id, p, m) values (2, 1, 0)").contains("Check constraint"));
-    assert!(my.ask("update d set p = -1").contains("Check constraint"));
+    assert!(my.ask("insert into d (id, p, m) values (2, 0, 1)").contains("Check constraint 'posint_check'"));
+    assert!(my.ask("insert into d (id, p, m) values (2, 1, 0)").contains("Check constraint 'posint_check'"));
+    assert!(my.ask("update d set p = -1").contains("Check constraint 'posint_check'"));
+    let refused = "23514: value for domain posint violates check constraint \"posint_check\"";
+    assert_eq!(db.ask("update d set a = '{1,0}'"), refused);
     assert_eq!(db.ask("select * from d"), "1,null,null,2; SELECT 1");
     // A condition that comes holds at once, and after a restart.
     assert_eq!(db.ask("alter domain posint add constraint small check (value < 10)"), "ALTER DOMAIN");

@@ -292,9 +292,9 @@ impl Context {
         self.txn.borrow().as_ref().is_some_and(|txn| txn.system_statements() > 0)
     }
 
-    /// Has a look at all rows of a space end when the clock of the fibers shows this, or never.
-    pub fn set_deadline(&self, ns: Option<u64>) {
-        self.deadline_ns.set(ns);
+    /// Has a look at all rows of a space end when the clock of the fibers shows this, or never. Returns what was so before.
+    pub fn set_deadline(&self, ns: Option<u64>) -> Option<u64> {
+        self.deadline_ns.replace(ns)
     }
 
     /// Has statements wait for a lock for so long, unless they say themselves how long; without, as the configuration says.

@@ -615,7 +615,8 @@ pub(crate) fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: 
         Dialect::Postgres => &sqlparser::dialect::PostgreSqlDialect {},
         Dialect::Mysql => &sqlparser::dialect::MySqlDialect {},
     };
-    let mut tokens = Tokenizer::new(parser, text).tokenize().ok()?;
+    // Texts stay as they are written.
+    let mut tokens = Tokenizer::new(parser, text).with_unescape(false).tokenize().ok()?;
     let mut is_changed = false;
     for token in &mut tokens {
         if let Token::Word(word) = token {

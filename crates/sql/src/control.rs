@@ -295,7 +295,7 @@ pub(crate) fn of(database: &Database, dialect: Dialect, statement: &Statement) -
         }
         Statement::Prepare { name, data_types, statement } => {
             let named = data_types.iter().map(|declared| crate::user_types::resolve(database, dialect, declared));
-            let types = named.map(|named| Ok(named?.ty));
+            let types = named.map(|named| Ok(named?.of_parameter()));
             Control::Prepare {
                 name: dialect.fold(name),
                 text: statement.to_string(),

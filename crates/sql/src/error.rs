@@ -448,7 +448,14 @@ impl Error {
             let fields = &source.body().fields;
             fields.iter().find(|(name, _)| *name == wanted).map_or_else(String::new, |(_, value)| value.clone())
         };
-        let (table, name, child) = (field("space"), field("name"), field("child"));
+        let (table, mut name, child) = (field("space"), field("name"), field("child"));
+        // The condition of a domain says itself what is wrong, in PostgreSQL's words.
+        if !field("condition").is_empty() {
+            if dialect != Dialect::Mysql {
+                return self;
+            }
+            name = field("constraint");
+        }
         let is_check = self.condition() == Condition::CheckViolation;
         let is_parent = source.is(database::ErrorCode::ForeignKeyIntegrity);
         let words = match (dialect, is_check, is_parent) {

@@ -2,7 +2,7 @@
 
 use super::{Binder, Bound, Scope};
 use crate::cast::{Strictness, cast, from_hex, parse_number};
-use crate::dialect::{Dialect, NUMBER_MARK};
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr};
 use crate::types::{Base, Type};
@@ -395,55 +395,6 @@ impl Binder<'_> {
                 None => Err(refused()),
             },
         }
-    }
-
-    fn bind_placeholder(&self, name: &str) -> Result<Bound> {
-        let mut params = self.params.borrow_mut();
-        let number = match (name.strip_prefix('$'), name) {
-            (Some(digits), _) if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty() => {
-                let number: usize = digits.parse().unwrap_or(0);
-                number.checked_sub(1).ok_or_else(|| Error::new(Condition::Syntax, "there is no parameter $0"))?
-            }
-            // By place, or by name, which is the same one each time.
-            (_, marked) => match marked.split_once(NUMBER_MARK) {
-                Some((_, number)) => number.parse().unwrap_or(usize::MAX),
-                None => {
-                    let mut names = self.names.borrow_mut();
-                    let known = names.iter().position(|known| known == marked);
-                    known.unwrap_or_else(|| {
-                        names.push(marked.to_string());
-                        names.len() - 1
-                    })
-                }
-            },
-        };
-        if number >= super::PARAMETERS_MAX {
-            let what = format!("there are more than {} parameters", super::PARAMETERS_MAX);
-            return Err(Error::new(Condition::LimitExceeded, what));
-        }
-        if let Some((name, _)) = name.split_once(NUMBER_MARK) {
-            let mut names = self.names.borrow_mut();
-            if names.len() <= number {
-                names.resize(number + 1, String::new());
-            }
-            if name != "?" {
-                names[number] = name.to_string();
-            }
-        }
-        if params.len() <= number {
-            params.resize(number + 1, Type::UNKNOWN);
-        }
-        let ty = match self.dialect {
-            // The values say what they are.
-            Dialect::Tarantool => Type::of(Base::Any),
-            Dialect::Mysql if number >= self.declared.get() => Type::of(Base::Any),
-            Dialect::Mysql | Dialect::Postgres => params[number],
-        };
-        if ty.has_labels() {
-            // What the client gives is the text.
-            return Ok(Bound::new(Expr::Cast(ty, Strictness::Explicit, Box::new(Expr::Param(number))), ty));
-        }
-        Ok(Bound::new(Expr::Param(number), ty))
     }
 
     /// The value as one of a type.

@@ -26,6 +26,7 @@ mod mysql;
 mod net;
 mod operators;
 mod origin;
+mod parameters;
 mod query;
 mod ranges;
 mod select;
@@ -86,6 +87,8 @@ pub(crate) struct Binder<'a> {
     subqueries: Cell<usize>,
     tables: Cell<usize>,
     params: RefCell<Vec<Type>>,
+    /// The types of parameters as the client has said them: domains among them.
+    given_types: RefCell<Vec<Type>>,
     /// So many of the types of parameters the client has given.
     declared: Cell<usize>,
     names: RefCell<Vec<String>>,
@@ -253,6 +256,7 @@ impl<'a> Binder<'a> {
             subqueries: Cell::new(0),
             tables: Cell::new(0),
             params: RefCell::new(Vec::new()),
+            given_types: RefCell::default(),
             declared: Cell::new(0),
             names: RefCell::new(Vec::new()),
             own: RefCell::new(Vec::new()),
@@ -287,6 +291,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn declare_params(&self, types: &[Type]) {
         let of_values = |ty: &Type| crate::user_types::of_parameter(self.database, *ty);
         *self.params.borrow_mut() = types.iter().map(of_values).collect();
+        *self.given_types.borrow_mut() = types.to_vec();
         self.declared.set(types.len());
     }
 

@@ -169,7 +169,7 @@ impl Binder<'_> {
     }
 
     /// An array whose elements have to fulfil the conditions of their type, if it has some: it is named as in a column's format.
-    fn of_elements(&self, bound: Bound, declared: &str) -> Result<Bound> {
+    pub(super) fn of_elements(&self, bound: Bound, declared: &str) -> Result<Bound> {
         if !user_types::has_conditions(self.database, declared) {
             return Ok(bound);
         }

@@ -54,8 +54,14 @@ impl Ddl<'_> {
                 || !create.columns.iter().all(is_column))
     }
 
-    /// Makes such an index. Errors: what is not there; expressions that depend on more than the row; rows that are equal.
-    pub(super) fn create_computed(&self, wanted: &Wanted<'_>, table: &Table, name: &str) -> Result<()> {
+    /// Makes such an index, which is a constraint or none. Errors: what is not there; expressions that depend on more than the row; rows that are equal.
+    pub(super) fn create_computed(
+        &self,
+        wanted: &Wanted<'_>,
+        table: &Table,
+        name: &str,
+        is_constraint: bool,
+    ) -> Result<()> {
         let spelled = self.spelled_of(wanted, table)?;
         let shape_before = Rc::new(Table::of(self.database, Rc::clone(&table.space))?);
         if let Some(condition) = &spelled.condition {
@@ -131,14 +137,20 @@ impl Ddl<'_> {
         }
         let next = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
         let index = NewIndex { name: name.to_string(), is_unique: wanted.is_unique, fields };
-        match shape.columns.len() > table.columns.len() {
-            true => {
-                shape.indexes.push((next, index));
-                self.reshape(table, shape)?;
-            }
-            false => self.put_index(u64::from(table.space.id.0), next, name, &index, &shape.columns)?,
+        let said = || {
+            self.set_spelled(table.space.id, name, Some(&spelled))?;
+            self.set_constraint(table.space.id, name, is_constraint)
+        };
+        if shape.columns.len() == table.columns.len() {
+            self.put_index(u64::from(table.space.id.0), next, name, &index, &shape.columns)?;
+            return self.keep_of_index(table, name, said);
         }
-        self.set_spelled(table.space.id, name, Some(&spelled))
+        shape.indexes.push((next, index));
+        // As many rows as are given another shape at once are looked at at once.
+        let before = self.context.look_at_once(true);
+        let done = self.at_once(|| self.reshape(table, shape).and_then(|()| said()));
+        self.context.look_at_once(before);
+        done
     }
 
     /// The first name that begins so and that no column of the table has.
@@ -296,18 +308,22 @@ impl Ddl<'_> {
             (index.name.clone(), index.is_constraint, text)
         };
         let all: Vec<_> = table.indexes.iter().enumerate().filter(known).map(said).collect();
-        self.at_once(|| {
+        // As many rows as are given another shape at once are looked at at once.
+        let before = self.context.look_at_once(true);
+        let done = self.at_once(|| {
             names.iter().try_for_each(|name| self.remove_named(table, name))?;
             change()?;
             for (name, is_constraint, text) in &all {
                 for statement in self.dialect.parse(text)? {
                     let ast::Statement::CreateIndex(create) = statement else { continue };
-                    self.create_computed(&Wanted::of(&create), &*self.table_named(&table.name)?, name)?;
-                    self.set_constraint(table.space.id, name, *is_constraint)?;
+                    let table = self.table_named(&table.name)?;
+                    self.create_computed(&Wanted::of(&create), &table, name, *is_constraint)?;
                 }
             }
             Ok(())
-        })
+        });
+        self.context.look_at_once(before);
+        done
     }
 }
 

@@ -163,7 +163,7 @@ impl Ddl<'_> {
                 });
             }
             self.put_index(id, number, &name, index, &columns)?;
-            self.set_constraint(table.space.id, &name, true)?;
+            self.keep_of_index(table, &name, || self.set_constraint(table.space.id, &name, true))?;
         }
         let Some(primary) = primary else { return Ok(()) };
         let hidden = table.primary_key().iter().map(|(field, ..)| *field).find(|field| columns[*field].is_hidden);
@@ -241,8 +241,21 @@ impl Ddl<'_> {
                 _ => Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists")),
             });
         }
-        self.create_computed(&key.wanted, table, &name)?;
-        self.set_constraint(table.space.id, &name, true)
+        self.create_computed(&key.wanted, table, &name, true)
+    }
+
+    /// Keeps what is said of an index that was just made, whatever time the statement has left. Errors: those of the work; the index goes again then.
+    pub(super) fn keep_of_index(&self, table: &Table, name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let deadline = self.context.set_deadline(None);
+        let done = work();
+        if done.is_err()
+            && let Some(index) = table.space.index_by_name(name)
+        {
+            // The first error is the one to tell.
+            let _ = self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)]);
+        }
+        self.context.set_deadline(deadline);
+        done
     }
 
     /// Columns become the primary key of a table of many rows, which are looked at a slice at a time. The hidden key stays as a column that nobody sees
@@ -320,15 +333,16 @@ impl Ddl<'_> {
                 if self.dialect == Dialect::Postgres { Condition::DuplicateTable } else { Condition::DuplicateObject };
             return Err(Error::new(condition, message));
         }
+        let is_constraint = self.dialect != Dialect::Postgres || !create.unique;
         match is_computed {
-            true => self.create_computed(&Wanted::of(create), &table, &name)?,
+            true => self.create_computed(&Wanted::of(create), &table, &name, is_constraint)?,
             false => {
                 let number = table.indexes.iter().map(|index| u64::from(index.id.0)).max().map_or(0, |last| last + 1);
                 let index = NewIndex { name: name.clone(), is_unique: create.unique, fields };
                 self.put_index(u64::from(table.space.id.0), number, &name, &index, &columns)?;
+                self.keep_of_index(&table, &name, || self.set_constraint(table.space.id, &name, is_constraint))?;
             }
         }
-        self.set_constraint(table.space.id, &name, self.dialect != Dialect::Postgres || !create.unique)?;
         Ok(1)
     }
 }

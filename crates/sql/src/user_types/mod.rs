@@ -285,6 +285,12 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
+    /// As a client says the type of a parameter: a domain as itself, and not as the type below it.
+    pub(crate) fn of_parameter(&self) -> Type {
+        let number = self.declared.as_deref().and_then(number_of_declared);
+        number.and_then(|number| Type::of_user_number(u32::try_from(number).ok()?)).unwrap_or(self.ty)
+    }
+
     /// The domain that it is: not one of the elements of arrays.
     pub(crate) fn domain(&self) -> Option<&Rc<UserType>> {
         self.user.as_ref().filter(|user| user.domain().is_some() && self.declared.as_deref() == Some(&user.declared()))
