@@ -6,6 +6,7 @@
 --     cluster.start('a', setup)       a storage; `setup` is the path of a script that it runs once it is configured
 --     cluster.kill('a')               with no time to say goodbye
 --     cluster.router()                the router is configured, and the buckets are there
+--     cluster.finish(test)            the script ends as its tests did
 --
 -- A storage has, besides what `setup` gives it: `reweigh(a, b)`, new weights of the shards; `bucket_states()`;
 -- `storage_info()`; `storage_alive()`.
@@ -165,4 +166,13 @@ end
 if CLUSTER_STORAGE then
     run_storage(unpack(CLUSTER_STORAGE))
 end
+-- The end of a script of tests: the exit status says whether all have passed, and logs of the storages come if not.
+function cluster.finish(test)
+    local is_fine = test:check()
+    for _, name in ipairs(is_fine and {} or NAMES) do
+        test:diag('%s: %s', name, cluster.log(name))
+    end
+    os.exit(is_fine and 0 or 1)
+end
+
 return cluster

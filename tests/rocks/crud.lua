@@ -104,10 +104,4 @@ local test = tap.test('crud')
 test:plan(2)
 test:test('memtx', try, 'rows_memtx')
 test:test('vinyl', try, 'rows_vinyl')
-local is_fine = test:check()
-if not is_fine then
-    for _, name in ipairs(cluster.names) do
-        test:diag('%s: %s', name, cluster.log(name))
-    end
-end
-os.exit(is_fine and 0 or 1)
+cluster.finish(test)

@@ -161,10 +161,4 @@ for _, engine in ipairs(ENGINES) do
     test:is(lost + doubled, 0, ('no row is lost or doubled, %s'):format(engine))
 end
 test:diag('%d rows written while buckets moved, %d answers were errors', next_id - ROWS, failures)
-local is_fine = test:check()
-if not is_fine then
-    for _, name in ipairs(cluster.names) do
-        test:diag('%s: %s', name, cluster.log(name))
-    end
-end
-os.exit(is_fine and 0 or 1)
+cluster.finish(test)

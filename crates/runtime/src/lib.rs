@@ -12,6 +12,7 @@ mod allocator;
 mod clock;
 pub mod fiber;
 mod file;
+mod large_stack;
 pub mod net;
 mod notify;
 #[cfg(feature = "planted-bugs")]
@@ -36,6 +37,7 @@ pub use clock::{Clock, ManualClock, ProcessorTime, SystemClock};
 pub use file::{ChangePoint, Fault, FileOperation, Loss, OperationKind, ReadFault, SimulatedFiles, Tear};
 pub use file::{File, FileDescription, FileKind, FileSystem, OpenMode, SlotFile, Slots, SystemFiles};
 pub use file::{describe, enter_directory, open_any, read_file, write_file};
+pub use large_stack::on_large_stack;
 pub use notify::Notifier;
 pub use random::{Randomness, SeededRandomness, SystemRandomness};
 pub use read_queue::ReadQueue;

@@ -21,7 +21,7 @@ pub enum Dialect {
 }
 
 /// Expressions within expressions, and queries within queries.
-const DEPTH_MAX: usize = 50;
+pub(crate) const DEPTH_MAX: usize = 50;
 /// Bytes of the text of a statement.
 pub const TEXT_MAX: usize = 16 << 20;
 
@@ -618,8 +618,17 @@ impl Dialect {
 
     fn parse_tokens(self, tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
         let parser = Parser::new(self.parser()).with_recursion_limit(DEPTH_MAX);
-        let parsed = parser.with_tokens_with_locations(tokens).parse_statements();
-        parsed.map_err(|error| self.refused(error))
+        self.read(|| parser.with_tokens_with_locations(tokens).parse_statements())
+    }
+
+    /// Calls a parser, which takes up to 50 KiB of stack for a level: more than a fiber has for [`DEPTH_MAX`] of them. Errors: as [`Dialect::parse`].
+    pub(crate) fn read<T>(self, parse: impl FnOnce() -> std::result::Result<T, ParserError>) -> Result<T> {
+        match runtime::on_large_stack(parse) {
+            Ok(parsed) => parsed.map_err(|error| self.refused(error)),
+            Err(error) => {
+                Err(Error::new(Condition::LimitExceeded, format!("no memory to read the statement: {error}")))
+            }
+        }
     }
 
     fn parser(self) -> &'static dyn sqlparser::dialect::Dialect {

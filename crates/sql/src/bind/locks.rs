@@ -7,7 +7,7 @@ use crate::error::{Condition, Error, Result};
 use crate::plan::Lock;
 use sqlparser::ast;
 
-/// One of them.
+/// A clause of locks.
 pub(super) struct RowLocks {
     /// The tables that it is for; none: all.
     of: Option<Vec<ast::Ident>>,

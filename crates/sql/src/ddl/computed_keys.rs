@@ -146,9 +146,13 @@ impl Ddl<'_> {
             return self.keep_of_index(table, name, said);
         }
         shape.indexes.push((next, index));
-        // As many rows as are given another shape at once are looked at at once.
+        self.in_one_go(|| self.reshape(table, shape).and_then(|()| said()))
+    }
+
+    /// Does work whole or not at all, with its looks at all rows in one go: the rows that may be given another shape are no more than may be looked at so.
+    fn in_one_go(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let before = self.context.look_at_once(true);
-        let done = self.at_once(|| self.reshape(table, shape).and_then(|()| said()));
+        let done = self.at_once(work);
         self.context.look_at_once(before);
         done
     }
@@ -308,9 +312,7 @@ impl Ddl<'_> {
             (index.name.clone(), index.is_constraint, text)
         };
         let all: Vec<_> = table.indexes.iter().enumerate().filter(known).map(said).collect();
-        // As many rows as are given another shape at once are looked at at once.
-        let before = self.context.look_at_once(true);
-        let done = self.at_once(|| {
+        self.in_one_go(|| {
             names.iter().try_for_each(|name| self.remove_named(table, name))?;
             change()?;
             for (name, is_constraint, text) in &all {
@@ -321,9 +323,7 @@ impl Ddl<'_> {
                 }
             }
             Ok(())
-        });
-        self.context.look_at_once(before);
-        done
+        })
     }
 }
 

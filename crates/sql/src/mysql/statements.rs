@@ -6,7 +6,7 @@ use super::words::Words;
 use crate::accounts::Accounts;
 use crate::bind::PASSES_OVER;
 use crate::control::{Assignment, Control, Isolation, Modes};
-use crate::dialect::Dialect;
+use crate::dialect::{DEPTH_MAX, Dialect};
 use crate::error::{Condition, Error, Result};
 use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
@@ -476,9 +476,8 @@ impl Words {
         let tokens = std::mem::take(&mut self.tokens).into_iter();
         let mut tokens = tokens.map(|token| TokenWithSpan { token, span: Span::empty() }).collect();
         crate::dialect::respell_of_mysql(&mut tokens);
-        let parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50);
-        let parsed = parser.with_tokens_with_locations(tokens).parse_statement();
-        parsed.map_err(|error| Dialect::Mysql.refused(error))
+        let parser = Parser::new(&MySqlDialect {}).with_recursion_limit(DEPTH_MAX);
+        Dialect::Mysql.read(|| parser.with_tokens_with_locations(tokens).parse_statement())
     }
 
     /// A statement about accounts, whose first word was read.

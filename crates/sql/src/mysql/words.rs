@@ -1,5 +1,6 @@
 //! The words of a statement, read one after the other.
 
+use crate::dialect::{DEPTH_MAX, Dialect};
 use crate::error::{Condition, Error, Result};
 use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
@@ -75,9 +76,8 @@ impl Words {
     /// All that follows, as expressions between commas.
     pub(super) fn expressions(&mut self) -> Result<Vec<ast::Expr>> {
         let rest = self.tokens.split_off(self.at.min(self.tokens.len()));
-        let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(50).with_tokens(rest);
-        let found = parser.parse_comma_separated(Parser::parse_expr);
-        found.map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))
+        let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens(rest);
+        Dialect::Mysql.read(|| parser.parse_comma_separated(Parser::parse_expr))
     }
 
     pub(super) fn rest_as_pattern(&mut self) -> Option<String> {

@@ -1,0 +1,93 @@
+//! Statements within statements, of every depth: answered or refused, and the server goes on.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use lycosa_tests::mysql::Mysql;
+use lycosa_tests::{Postgres, Rig};
+
+const DOORS: [&str; 4] = ["--listen", "postgres://admin@127.0.0.1:0", "--listen", "mysql://admin@127.0.0.1:0"];
+/// Some that the parser takes, some that it refuses, and some that it is not asked about.
+const LEVELS: [usize; 5] = [12, 20, 48, 130, 3000];
+
+/// What a level begins with, what is within all of them, and what each ends with.
+type Form = (&'static str, &'static str, &'static str);
+
+const QUERIES: [Form; 16] = [
+    ("select * from (", "select 1 as c", ") s"),
+    ("select (", "select 1 as c", ") as c"),
+    ("select 1 as c where 1 in (", "select 1", ")"),
+    ("select 1 as c where exists (", "select 1", ")"),
+    ("with a as (", "select 1 as c", ") select * from a"),
+    ("select 1 as c union (", "select 2", ")"),
+    ("select 1 as c union all ", "select 2", ""),
+    ("select 1 as c except ", "select 2", ""),
+    ("(", "select 1 as c", ")"),
+    ("values ((", "select 1", "))"),
+    ("select case when true then (", "select 1", ") end as c"),
+    ("select c from (select 1 as c union (", "select 2", ")) s"),
+    ("select count(*) as c from (", "select 1 as c", ") s group by c having count(*) in (select 1)"),
+    ("select * from t join (", "select 1 as c", ") s on true"),
+    ("select * from (select 1 as c) s order by (", "select 1", ")"),
+    ("explain ", "select 1", ""),
+];
+/// The same within FROM.
+const FROMS: [Form; 2] = [("(", "t", ")"), ("t cross join ", "t", "")];
+/// The same within one expression.
+const EXPRESSIONS: [Form; 14] = [
+    ("(", "1", ")"),
+    ("case when true then ", "1", " end"),
+    ("case ", "1", " when 1 then 1 end"),
+    ("not ", "true", ""),
+    ("- ", "1", ""),
+    ("abs(", "1", ")"),
+    ("cast(", "1", " as char)"),
+    ("1 + ", "1", ""),
+    ("", "1", " + 1"),
+    ("1 = 1 and ", "true", ""),
+    ("coalesce(1, ", "1", ")"),
+    ("1 in (", "1", ")"),
+    ("(1, ", "1", ")"),
+    ("array[", "1", "]"),
+];
+
+fn statements() -> impl Iterator<Item = String> {
+    let whole = |begin: &'static str, forms: &'static [Form]| {
+        forms.iter().flat_map(move |(open, inner, close)| {
+            LEVELS.map(|levels| format!("{begin}{}{inner}{}", open.repeat(levels), close.repeat(levels)))
+        })
+    };
+    whole("", &QUERIES).chain(whole("select * from ", &FROMS)).chain(whole("select ", &EXPRESSIONS))
+}
+
+/// Statements around a query: one of these for each.
+fn around(query: &str, number: usize) -> String {
+    match number % 5 {
+        0 => format!("create view v{number} as {query}"),
+        1 => format!("create table made{number} as {query}"),
+        2 => format!("insert into u {query}"),
+        3 => format!("explain {query}"),
+        _ => format!("prepare p{number} as {query}"),
+    }
+}
+
+#[test]
+fn statements_of_every_depth_are_answered_or_refused() {
+    let mut rig = Rig::start("", &DOORS);
+    let mut postgres = Postgres::at(&mut rig, 0);
+    let mut mysql = Mysql::to(&mut rig);
+    for table in ["t", "u"] {
+        assert_eq!(postgres.ask(&format!("create table {table} (c int)")), "CREATE TABLE");
+    }
+    for (number, query) in statements().enumerate() {
+        // Not always the same around the same number of levels.
+        for statement in [&query, &around(&query, number + number / LEVELS.len())] {
+            postgres.ask(statement);
+            mysql.ask(statement);
+        }
+        let lives = (postgres.ask("select 1"), mysql.ask("select 1"));
+        assert_eq!(lives, ("1; SELECT 1".to_string(), "1".to_string()), "{query:.200}");
+    }
+    // What is of use is answered.
+    let within = |levels: usize| format!("{}select 1 as c{}", "select * from (".repeat(levels), ") s".repeat(levels));
+    assert_eq!(postgres.ask(&within(20)), "1; SELECT 1");
+    assert_eq!(mysql.ask(&within(20)), "1");
+}
