@@ -61,6 +61,9 @@ fn build(program: &str) -> PathBuf {
     if profile.ends_with("release") {
         command.arg("--release");
     }
+    if cfg!(feature = "planted-bugs") {
+        command.args(["--features", "sim/planted-bugs,storage/planted-bugs,lycosa-tests/planted-bugs"]);
+    }
     // What cargo tells the test of its own package: scripts of builds that look at it would run again, and all that depends on them.
     for (name, _) in std::env::vars_os() {
         let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_", "CARGO_PRIMARY_", "OUT_DIR"];
