@@ -27,7 +27,7 @@ run: ## a server at 127.0.0.1:3301 with its files in ./data; on a terminal with 
 
 # With the places of planted bugs, which do nothing until a test asks for one: without them half of the crates would be built twice.
 test: ## all tests; those in tests/ start the binary
-	$(CARGO) test --workspace --features sim/planted-bugs,storage/planted-bugs
+	$(CARGO) test --workspace --features sim/planted-bugs,storage/planted-bugs,lycosa-tests/planted-bugs
 
 # Nothing is built twice in here, and what a second build would need takes more room than all the programs.
 check: export CARGO_INCREMENTAL = 0
