@@ -90,13 +90,14 @@ pub use hooks::{
     ScriptCommands, ScriptFailure, ScriptFunction, ScriptId, Scripts, SessionEvent, Subject,
 };
 pub use ledger::log_error;
-pub use locks::{is_cancelled, is_deadlock, is_out_of_time};
+pub use locks::{is_cancelled, is_deadlock};
 pub use pages::After;
 pub use session::{ADMIN, Acting, Context, GUEST, PUBLIC, SUPER, Session, SessionKind, Sessions, UserId};
 pub use session_spaces::{SESSION_ID_MIN, SESSION_PREFIX};
 pub use statement::{Operation, index_by_name, no_such_index, row_kind};
 pub use statistics::{DoorStatistics, Statistics, add, increment};
 pub use storage::{Key, ScanRequest};
+pub use time_share::is_out_of_time;
 pub use txn::{ChangedRow, Savepoint, Txn, TxnCallback};
 pub use txn::{TxnIsolation, TxnOptions};
 pub use views::ViewCounts;

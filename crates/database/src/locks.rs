@@ -232,25 +232,6 @@ pub fn is_cancelled(error: &Error) -> bool {
     error.is(ErrorCode::ProcLua) && error.message() == "fiber is cancelled"
 }
 
-/// What a statement is told that takes longer than it may.
-const OUT_OF_TIME: &str = "statement timeout";
-
-/// True for the error of a statement that has taken longer than it may.
-pub fn is_out_of_time(error: &Error) -> bool {
-    error.is(ErrorCode::ProcLua) && error.message() == OUT_OF_TIME
-}
-
-/// Others have a turn, for so long at least. Yields. Errors: the fiber was cancelled; the statement has taken longer than it may.
-pub(crate) fn give_turn(context: &Context, ns: u64) -> Result<()> {
-    if fiber::sleep(ns) == Wake::Cancelled {
-        return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
-    }
-    match context.deadline_ns.get().is_some_and(|deadline| fiber::now_ns() >= deadline) {
-        true => Err(Error::new(ErrorCode::ProcLua, &[&OUT_OF_TIME])),
-        false => Ok(()),
-    }
-}
-
 impl Database {
     /// The row that a full key of a unique index names, which nobody else locks or changes until the open transaction ends. If somebody else has
     /// locked it, waits for at most `timeout_ns`, or as long as it takes. Checks the right to write, or to change or remove rows.
@@ -347,10 +328,7 @@ impl Database {
         key: Key<'_>,
     ) -> Result<Option<(RowKey, Shown)>> {
         if index_id == 0 {
-            let Some(primary) = space.index_def(IndexId::PRIMARY) else { return Ok(None) };
-            let mut bytes = Vec::new();
-            primary.key_def.ordered_of_key(key.parts, key.part_count, &mut bytes);
-            return Ok(Some(((space.id, bytes.into()), show(key))));
+            return Ok(row_key_of_key(space, key));
         }
         let found = self.until_ready(context, || self.row_of_key(context, space, index_id, key))?;
         Ok(found.and_then(|row| row_key_of(space, row.data())))
@@ -716,17 +694,20 @@ pub(crate) fn row_key_of(space: &Space, row: &[u8]) -> Option<(RowKey, Shown)> {
     Some(((space.id, bytes.into()), Shown::Key(key.into())))
 }
 
+/// The row that a full primary key names.
+fn row_key_of_key(space: &Space, key: Key<'_>) -> Option<(RowKey, Shown)> {
+    let primary = space.index_def(IndexId::PRIMARY)?;
+    let mut bytes = Vec::new();
+    primary.key_def.ordered_of_key(key.parts, key.part_count, &mut bytes);
+    Some(((space.id, bytes.into()), show(key)))
+}
+
 /// The row that a statement is about to change, whether it has looked at it or not.
 fn row_of_prepared(space: &Space, prepared: &Prepared) -> Option<(RowKey, Shown)> {
     let row = match prepared.blind.as_deref() {
         None => prepared.new.as_ref().or(prepared.old.as_ref())?,
         Some(BlindWrite::Upsert { row, .. }) => row,
-        Some(BlindWrite::Delete { key }) => {
-            let (key, primary) = (Key::decode(key).ok()?, space.index_def(IndexId::PRIMARY)?);
-            let mut bytes = Vec::new();
-            primary.key_def.ordered_of_key(key.parts, key.part_count, &mut bytes);
-            return Some(((space.id, bytes.into()), show(key)));
-        }
+        Some(BlindWrite::Delete { key }) => return row_key_of_key(space, Key::decode(key).ok()?),
     };
     row_key_of(space, row.data())
 }

@@ -3,7 +3,10 @@
 //! A slice of the work takes a part of the time that others had since the last one. So it takes a fifth of a thread that is busy, and most of one
 //! that is not, where a slice is as short as a request's time.
 
+use crate::error::{Error, ErrorCode, Result};
+use crate::session::Context;
 use runtime::Clock;
+use runtime::fiber::{self, Wake};
 use std::cell::Cell;
 
 /// The work gets one part in this many of a busy thread's time.
@@ -26,8 +29,8 @@ impl TimeShare {
         &self,
         clock: &dyn Clock,
         steps_max: usize,
-        mut step: impl FnMut() -> Result<bool, E>,
-    ) -> Result<bool, E> {
+        mut step: impl FnMut() -> std::result::Result<bool, E>,
+    ) -> std::result::Result<bool, E> {
         let began = clock.monotonic_ns();
         let slice_ns = (began.saturating_sub(self.ended_ns.get()) / (PARTS - 1)).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
         let mut has_more = true;
@@ -39,6 +42,25 @@ impl TimeShare {
             }
         }
         Ok(has_more)
+    }
+}
+
+/// What a statement is told that takes longer than it may.
+const OUT_OF_TIME: &str = "statement timeout";
+
+/// True for the error of a statement that has taken longer than it may.
+pub fn is_out_of_time(error: &Error) -> bool {
+    error.is(ErrorCode::ProcLua) && error.message() == OUT_OF_TIME
+}
+
+/// Others have a turn, for so long at least. Yields. Errors: the fiber was cancelled; the statement has taken longer than it may.
+pub(crate) fn give_turn(context: &Context, ns: u64) -> Result<()> {
+    if fiber::sleep(ns) == Wake::Cancelled {
+        return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
+    }
+    match context.deadline_ns.get().is_some_and(|deadline| fiber::now_ns() >= deadline) {
+        true => Err(Error::new(ErrorCode::ProcLua, &[&OUT_OF_TIME])),
+        false => Ok(()),
     }
 }
 
