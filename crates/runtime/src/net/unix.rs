@@ -89,6 +89,10 @@ mod tests {
         let path = dir.path().join("a.sock");
         // The standard library's listener leaves its file.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        // A program that another test starts at this moment has it until it is one.
+        while std::os::unix::net::UnixStream::connect(&path).is_ok() {
+            std::thread::yield_now();
+        }
         assert!(path.exists());
         let listener = UnixListener::bind(&path).unwrap();
         let second = UnixListener::bind(&path).map(|_| ()).unwrap_err();
