@@ -38,6 +38,7 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
     leave_out_deferrable(tokens);
     leave_out_ownership(tokens);
     respell_deferral(tokens);
+    crate::schemas::respell(tokens);
     crate::ddl::respell_sequences(tokens);
     crate::ddl::respell_likes(tokens);
     crate::ddl::respell_identities(tokens);

@@ -320,8 +320,16 @@ impl<'a> Binder<'a> {
         self.slots.get() - 1
     }
 
+    /// The name that a table has for conditions of its own.
+    fn own_name(&self, table: &Table) -> String {
+        match self.dialect {
+            Dialect::Postgres => crate::schemas::local(self.database, &table.name).to_string(),
+            _ => table.name.clone(),
+        }
+    }
+
     fn find_table(&self, name: &str) -> Result<Rc<Table>> {
-        let is_known = |table: &&Rc<Table>| table.name == name && !table.space.def().is_session;
+        let is_known = |table: &&Rc<Table>| table.full == name && !table.space.def().is_session;
         let known = match crate::Sql::of(self.database).has_own_tables() {
             true => None,
             false => self.used.borrow().iter().find(is_known).cloned(),

@@ -32,7 +32,7 @@ impl Ddl<'_> {
             let message = match self.dialect {
                 Dialect::Tarantool => format!("Space '{name}' already exists"),
                 Dialect::Mysql => format!("Table '{name}' already exists"),
-                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+                Dialect::Postgres => format!("relation \"{}\" already exists", self.local(&name)),
             };
             let is_type = crate::user_types::by_name(self.database, &name).is_some();
             if is_type && self.dialect == Dialect::Postgres && !create.temporary {
