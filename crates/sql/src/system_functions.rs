@@ -227,6 +227,11 @@ crate::functions::alike! {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::new(Condition::UndefinedObject, format!("schema \"{}\" does not exist", as_text(&a[0])))),
     };
+    "regnamespace_name" (1, 1) TEXT, true => |run, a| match catalog::schema_of_number(run.database, as_int(&a[0])) {
+        Some(name) => text(catalog::quoted(&name)),
+        None if as_int(&a[0]) == 0 => text("-"),
+        None => text(as_int(&a[0]).to_string()),
+    };
     "pg_get_serial_sequence" (2, 2) TEXT, true => |run, a| {
         crate::Sql::of(run.database).speak(run.context);
         let table = crate::schemas::named(run.database, crate::schemas::Kind::Relation, as_text(&a[0]))?;

@@ -102,6 +102,8 @@ impl Resolver<'_> {
     fn make(&mut self, name: &mut ObjectName) -> Result<()> {
         let Some(listed) = parts(name) else { return Ok(()) };
         let full = match listed.as_slice() {
+            // One that a statement of ours has made of another.
+            [name] if split(self.database, name).0.is_some() => None,
             [name] => Some(of_new(self.database, name)?).filter(|full| full != name),
             [.., schema, name] => by_name(self.database, schema).map(|schema| schema.full(name)),
             [] => None,

@@ -186,8 +186,9 @@ fn number_at(labels: &[Label], at: usize) -> Result<Value> {
 
 /// Gives a type another name. Errors: something has it.
 pub(super) fn rename(ddl: &Ddl<'_>, user: &UserType, name: &str) -> Result<u64> {
+    let (shown, name) = (name, &crate::schemas::beside(ddl.database, &user.full, name));
     if ddl.database.catalog.space_by_name(name).is_some() {
-        return Err(already("type", name));
+        return Err(already("type", shown));
     }
     let mut value = Vec::new();
     msgpack::encode_str(&mut value, name.as_bytes());
