@@ -732,6 +732,20 @@ impl Dialect {
         }
     }
 
+    /// Errors: `AccessDenied` for the schemas of the system, in which nobody makes anything.
+    pub(crate) fn check_new(self, name: &ObjectName) -> Result<()> {
+        match name.0.as_slice() {
+            [.., ObjectNamePart::Identifier(schema), _]
+                if self == Dialect::Postgres
+                    && matches!(self.fold(schema).as_str(), "pg_catalog" | "information_schema") =>
+            {
+                let what = format!("permission denied for schema {}", self.fold(schema));
+                Err(Error::new(Condition::AccessDenied, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Errors: `UndefinedSchema` for a schema that is not there.
     pub(crate) fn check_schema(self, schema: &str) -> Result<()> {
         let is_known = matches!(schema, "public" | "pg_catalog" | "information_schema")

@@ -105,7 +105,7 @@ pub use net::{network_of_wire, network_to_wire};
 pub use range::{range_of_parts, range_parts};
 pub use regexes::{Bounded, Manner, TooLong};
 pub use run::{Granted, MEMORY_MAX, ROUNDS_MAX, STATEMENTS_BYTES_MAX};
-pub use schemas::SCHEMAS_MAX;
+pub use schemas::{PATH_MAX, SCHEMAS_MAX};
 pub use session::{Session, Stop};
 pub use statement::{CACHE_MAX, Column, Outcome, Parsed, Prepared, Sql};
 pub use temporary::{TEMPORARY_BYTES_MAX, TEMPORARY_TABLES_MAX};

@@ -432,6 +432,12 @@ fn checked(name: &str, value: &str) -> Result<String> {
             "sqlascii" => "SQL_ASCII".to_string(),
             _ => return Err(wrong().hint("The only encoding is UTF8.")),
         },
+        "search_path"
+            if crate::schemas::names_of_setting(value).is_some_and(|names| names.len() > crate::schemas::PATH_MAX) =>
+        {
+            let what = format!("search_path has at most {} names", crate::schemas::PATH_MAX);
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
         "timezone" => crate::zones::checked_setting(value).ok_or_else(wrong)?,
         "intervalstyle" if !value.eq_ignore_ascii_case("postgres") => {
             return Err(wrong().hint("Spans of time are shown in PostgreSQL's own style."));

@@ -362,6 +362,7 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
     if create.if_not_exists && ddl.dialect == Dialect::Postgres {
         return Err(Error::new(Condition::Syntax, "syntax error at or near \"NOT\""));
     }
+    ddl.dialect.check_new(&create.name)?;
     let name = ddl.dialect.object_name(&create.name)?;
     let sql = crate::Sql::of(ddl.database);
     sql.speak(ddl.context);

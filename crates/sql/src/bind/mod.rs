@@ -66,6 +66,9 @@ use tuple::SpaceId;
 pub(crate) const COLUMNS_MAX: usize = 2000;
 /// Tables of one FROM.
 pub(crate) const RELATIONS_MAX: usize = 64;
+/// Tables that the WITHs of a statement name, those of its views among them: each makes a plan one level deeper, which is gone through and dropped by
+/// recursion.
+pub(crate) const WITHS_MAX: usize = 256;
 /// Queries that UNION, EXCEPT and INTERSECT add to what they have combined already, each of which makes a plan one level deeper. Those that one UNION or
 /// UNION ALL adds do not.
 pub(crate) const SET_LEVELS_MAX: usize = 64;

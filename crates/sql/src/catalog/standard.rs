@@ -322,11 +322,11 @@ pub(super) fn standard_usage(view: &View<'_>) -> Vec<Vec<Value>> {
         let column = &table.columns[field].name;
         vec![
             text(&catalog),
-            schema_of(view, &table),
+            schema_of(view, table),
             text(&table.name),
             text(column),
             text(&catalog),
-            schema_of(view, &table),
+            schema_of(view, table),
             text(name),
         ]
     };

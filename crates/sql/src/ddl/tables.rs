@@ -14,6 +14,7 @@ const NAME_MAX: usize = 65_000;
 
 impl Ddl<'_> {
     pub(super) fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
+        self.dialect.check_new(&create.name)?;
         let name = self.dialect.object_name(&create.name)?;
         if create.partition_of.is_some() || create.partition_by.is_some() && self.dialect == Dialect::Postgres {
             return Err(Error::unsupported("PARTITION of a table"));

@@ -348,7 +348,7 @@ pub(crate) fn set_schema(ddl: &Ddl<'_>, alter: &ast::AlterTable, schema: &str) -
         );
     }
     let sequence_names: Vec<String> = sequences.iter().map(|sequence| sequence.def().name.clone()).collect();
-    check_unnamed(ddl, &[&[name.clone()], sequence_names.as_slice()].concat())?;
+    check_unnamed(ddl, &[std::slice::from_ref(&name), sequence_names.as_slice()].concat())?;
     for new in sequence_names.iter().map(|name| super::local(ddl.database, name)).chain([local.as_str()]).map(full) {
         if catalog.space_by_name(&new).is_some() || catalog.sequence_by_name(&new).is_some() {
             let taken = super::local(ddl.database, &new);

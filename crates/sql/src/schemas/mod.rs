@@ -22,6 +22,7 @@ use crate::error::{Condition, Error, Result};
 use crate::statement::Sql;
 use crate::value::Value;
 use database::{Database, Space};
+use hashbrown::HashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tuple::SpaceId;
@@ -56,14 +57,35 @@ impl UserSchema {
 #[derive(Default)]
 pub(crate) struct Known {
     version: u64,
-    schemas: Rc<[Rc<UserSchema>]>,
+    schemas: Rc<Schemas>,
+}
+
+/// The schemas that there are, in the order of their names.
+#[derive(Default)]
+pub(crate) struct Schemas {
+    listed: Vec<Rc<UserSchema>>,
+    by_name: HashMap<String, Rc<UserSchema>>,
+}
+
+impl Schemas {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rc<UserSchema>> {
+        self.listed.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.listed.len()
+    }
 }
 
 /// What is kept of schemas with a database.
 pub(crate) type Cache = RefCell<Known>;
 
 /// All of them but `public` and those of the system, by their names.
-pub(crate) fn all(database: &Database) -> Rc<[Rc<UserSchema>]> {
+pub(crate) fn all(database: &Database) -> Rc<Schemas> {
     let sql = Sql::of(database);
     let version = database.catalog.schema_version();
     {
@@ -73,10 +95,11 @@ pub(crate) fn all(database: &Database) -> Rc<[Rc<UserSchema>]> {
         }
     }
     let spaces = database.catalog.spaces();
-    let mut found: Vec<Rc<UserSchema>> =
+    let mut listed: Vec<Rc<UserSchema>> =
         spaces.iter().filter_map(|space| of_space(database, space)).map(Rc::new).collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    let schemas: Rc<[Rc<UserSchema>]> = found.into();
+    listed.sort_by(|a, b| a.name.cmp(&b.name));
+    let by_name = listed.iter().map(|schema| (schema.name.clone(), Rc::clone(schema))).collect();
+    let schemas = Rc::new(Schemas { listed, by_name });
     *sql.user_schemas.borrow_mut() = Known { version, schemas: Rc::clone(&schemas) };
     schemas
 }
@@ -93,7 +116,7 @@ fn of_space(database: &Database, space: &Space) -> Option<UserSchema> {
 
 /// The schema of a name.
 pub(crate) fn by_name(database: &Database, name: &str) -> Option<Rc<UserSchema>> {
-    all(database).iter().find(|schema| schema.name == name).cloned()
+    all(database).by_name.get(name).cloned()
 }
 
 /// The schema that a name of the catalog begins with, if it is in one, and the name that it has there.
@@ -171,12 +194,15 @@ pub(crate) fn path(database: &Database) -> Rc<[Option<Rc<UserSchema>>]> {
     let mut places: Vec<Option<Rc<UserSchema>>> = Vec::new();
     for name in names {
         let name = if name == "$user" { session.user.borrow().clone() } else { name };
-        let place = match known.iter().find(|schema| schema.name == name) {
+        let place = match known.by_name.get(&name) {
             Some(schema) => Some(Rc::clone(schema)),
             None if name == "public" => None,
             None => continue,
         };
-        places.push(place);
+        let id = |place: &Option<Rc<UserSchema>>| place.as_ref().map(|schema| schema.space);
+        if !places.iter().any(|other| id(other) == id(&place)) {
+            places.push(place);
+        }
     }
     places.into()
 }
@@ -185,6 +211,9 @@ pub(crate) fn path(database: &Database) -> Rc<[Option<Rc<UserSchema>>]> {
 pub(crate) fn path_names(database: &Database) -> Vec<String> {
     path(database).iter().map(|place| schema_name(place.as_deref()).to_string()).collect()
 }
+
+/// Names in `search_path`: each name of a statement is looked for along them.
+pub const PATH_MAX: usize = 100;
 
 /// The names that `search_path` has, as the setting is written. None: it is as it is by itself.
 pub(crate) fn names_of_setting(setting: &str) -> Option<Rc<[String]>> {
@@ -221,11 +250,11 @@ pub(crate) enum Kind {
 
 fn is_there(database: &Database, kind: Kind, name: &str) -> bool {
     match kind {
+        Kind::Index => space_of_index(database, name).is_some(),
         Kind::Relation => {
             crate::temporary::space_by_name(database, name).is_some()
                 || database.catalog.sequence_by_name(name).is_some()
         }
-        Kind::Index => space_of_index(database, name).is_some(),
         Kind::Type => crate::user_types::by_name(database, name).is_some(),
     }
 }
@@ -240,6 +269,13 @@ pub(crate) fn space_of_index<'n>(database: &Database, name: &'n str) -> Option<(
     let spaces = database.catalog.spaces();
     let mut fitting = spaces.into_iter().filter(|space| !space.is_system() && space.index_by_name(local).is_some());
     fitting.find(is_of).map(|space| (space, local))
+}
+
+/// The schemas whose tables have an index of this name; none stands for `public`.
+fn holders_of_index(database: &Database, name: &str) -> Vec<Option<SpaceId>> {
+    let spaces = database.catalog.spaces();
+    let having = spaces.iter().filter(|space| !space.is_system() && space.index_by_name(name).is_some());
+    having.map(|space| split(database, &space.name()).0.map(|schema| schema.space)).collect()
 }
 
 /// The name in the catalog that a name without a schema has to the session that speaks. None: it stays as it is.
@@ -258,8 +294,14 @@ pub(crate) fn along_path(database: &Database, kind: Kind, name: &str) -> Option<
     if kind == Kind::Relation && crate::catalog::find(Dialect::Postgres, None, name).is_some() {
         return None;
     }
+    let holders = if kind == Kind::Index { holders_of_index(database, name) } else { Vec::new() };
+    let is_held = |place: &Option<Rc<UserSchema>>| holders.contains(&place.as_ref().map(|schema| schema.space));
     let found =
-        places.iter().map(|place| full_name(place.as_deref(), name)).find(|name| is_there(database, kind, name));
+        places.iter().map(|place| (place, full_name(place.as_deref(), name))).find(|(place, name)| match kind {
+            Kind::Index => is_held(place),
+            _ => is_there(database, kind, name),
+        });
+    let found = found.map(|(_, name)| name);
     match found {
         Some(found) if found == name => None,
         Some(found) => Some(found),
@@ -352,6 +394,12 @@ impl Error {
         let is_marked = texts.into_iter().flatten().any(|text| text.contains(NOWHERE));
         let place = body.table.as_deref().map(|full| (full.to_string(), split(database, full).0));
         let error = if is_marked { self.reworded(|text| text.replace(NOWHERE, "")) } else { self };
+        // Two tables are named there.
+        let is_of_key = error.condition() == Condition::ForeignKeyViolation;
+        let error = all(database).iter().filter(|_| is_of_key).fold(error, |error, schema| {
+            let long = format!("table \"{}{SEPARATOR}", schema.name);
+            error.reworded(|text| text.replace(&long, "table \""))
+        });
         let Some((full, Some(schema))) = place else { return error };
         let local = local(database, &full).to_string();
         let (long, short) = (format!("\"{full}\""), format!("\"{local}\""));

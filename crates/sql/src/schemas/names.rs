@@ -13,6 +13,7 @@ use super::{Kind, all, along_path, by_name, named, of_new, path, split};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use database::Database;
+use hashbrown::{HashMap, HashSet};
 use sqlparser::ast::{self, Expr, Ident, ObjectName, ObjectNamePart, ObjectType, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 
@@ -22,7 +23,7 @@ pub(crate) fn resolve(database: &Database, statement: &mut ast::Statement) -> Re
         return Ok(());
     }
     on_large_stack(|| {
-        let mut resolver = Resolver { database, scopes: Vec::new(), done: Vec::new(), is_call: false };
+        let mut resolver = Resolver { database, scopes: Vec::new(), done: HashSet::new(), is_call: false };
         match statement.visit(&mut resolver) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),
@@ -40,10 +41,13 @@ fn is_needed(database: &Database) -> bool {
     !all(database).is_empty() || !matches!(*path(database), [None])
 }
 
-/// What a WITH names, and how many of its queries have begun.
+/// What a WITH names.
 struct Scope {
-    names: Vec<String>,
+    /// Their places in the list.
+    names: HashMap<String, usize>,
     queries: Vec<*const ast::Query>,
+    /// How many of its queries have begun.
+    begun: usize,
     /// Of the names, those that are seen now.
     seen: usize,
     is_recursive: bool,
@@ -54,7 +58,7 @@ struct Resolver<'d> {
     database: &'d Database,
     scopes: Vec<Scope>,
     /// Names that are as they have to be already, by where they are.
-    done: Vec<*const ObjectName>,
+    done: HashSet<*const ObjectName>,
     /// The next name is that of a function.
     is_call: bool,
 }
@@ -84,8 +88,19 @@ fn put(name: &mut ObjectName, full: String) {
 }
 
 impl Resolver<'_> {
-    /// A name of what is there.
+    /// The name stays as it is.
+    fn pass(&mut self, name: &ObjectName) {
+        self.done.insert(std::ptr::from_ref(name));
+    }
+
+    /// A name of what is there, which is visited later.
     fn find(&mut self, kind: Kind, name: &mut ObjectName) {
+        self.replace(kind, name);
+        self.pass(name);
+    }
+
+    /// A name of what is there.
+    fn replace(&self, kind: Kind, name: &mut ObjectName) {
         let Some(listed) = parts(name) else { return };
         let full = match listed.as_slice() {
             [name] => along_path(self.database, kind, name),
@@ -95,7 +110,6 @@ impl Resolver<'_> {
         if let Some(full) = full {
             put(name, full);
         }
-        self.done.push(name);
     }
 
     /// A name of what is to be.
@@ -111,7 +125,7 @@ impl Resolver<'_> {
         if let Some(full) = full {
             put(name, full);
         }
-        self.done.push(name);
+        self.pass(name);
         Ok(())
     }
 
@@ -124,7 +138,7 @@ impl Resolver<'_> {
         let mut rest = ObjectName(name.0.split_off(1));
         let done = work(self, &mut rest);
         name.0.append(&mut rest.0);
-        self.done.push(name);
+        self.pass(name);
         done
     }
 
@@ -141,10 +155,10 @@ impl Resolver<'_> {
     fn is_with(&self, name: &ObjectName) -> bool {
         let Some(listed) = parts(name) else { return false };
         let [name] = listed.as_slice() else { return false };
-        self.scopes.iter().any(|scope| scope.names[..scope.seen].contains(name))
+        self.scopes.iter().any(|scope| scope.names.get(name).is_some_and(|place| *place < scope.seen))
     }
 
-    fn column_type(&mut self, ty: &mut ast::DataType) {
+    fn column_type(&self, ty: &mut ast::DataType) {
         match ty {
             ast::DataType::Array(
                 ast::ArrayElemTypeDef::SquareBracket(element, _)
@@ -153,7 +167,7 @@ impl Resolver<'_> {
             ) => self.column_type(element),
             ast::DataType::Custom(name, modifiers) if modifiers.is_empty() => {
                 let before = name.clone();
-                self.find(Kind::Type, name);
+                self.replace(Kind::Type, name);
                 // A type of the system's own is found by nobody here.
                 if matches!(parts(name).as_deref(), Some([only]) if only.starts_with(super::NOWHERE)) {
                     *name = before;
@@ -163,18 +177,18 @@ impl Resolver<'_> {
         }
     }
 
-    fn column(&mut self, column: &mut ast::ColumnDef) {
+    fn column(&self, column: &mut ast::ColumnDef) {
         self.column_type(&mut column.data_type);
         for option in &mut column.options {
             if let ast::ColumnOption::ForeignKey(key) = &mut option.option {
-                self.find(Kind::Relation, &mut key.foreign_table);
+                self.replace(Kind::Relation, &mut key.foreign_table);
             }
         }
     }
 
-    fn constraint(&mut self, constraint: &mut ast::TableConstraint) {
+    fn constraint(&self, constraint: &mut ast::TableConstraint) {
         if let ast::TableConstraint::ForeignKey(key) = constraint {
-            self.find(Kind::Relation, &mut key.foreign_table);
+            self.replace(Kind::Relation, &mut key.foreign_table);
         }
     }
 
@@ -182,7 +196,7 @@ impl Resolver<'_> {
         if crate::user_types::is_domain(create) {
             self.behind_mark(&mut create.name, |all, name| all.make(name))?;
         } else if create.temporary {
-            self.done.push(&create.name);
+            self.pass(&create.name);
         } else {
             self.make(&mut create.name)?;
         }
@@ -251,7 +265,7 @@ impl Resolver<'_> {
     fn statement(&mut self, statement: &mut ast::Statement) -> Result<()> {
         match statement {
             ast::Statement::CreateTable(create) => self.create_table(create)?,
-            ast::Statement::CreateView(create) if create.temporary => self.done.push(&create.name),
+            ast::Statement::CreateView(create) if create.temporary => self.pass(&create.name),
             ast::Statement::CreateView(create) => self.make(&mut create.name)?,
             ast::Statement::CreateSequence { name, .. } | ast::Statement::CreateType { name, .. } => self.make(name)?,
             ast::Statement::AlterTable(alter) => self.alter_table(alter)?,
@@ -311,15 +325,18 @@ impl VisitorMut for Resolver<'_> {
 
     fn pre_visit_query(&mut self, query: &mut ast::Query) -> Flow {
         let this: *const ast::Query = query;
-        for scope in &mut self.scopes {
-            if let Some(at) = scope.queries.iter().position(|other| std::ptr::eq(*other, this)) {
-                scope.seen = if scope.is_recursive { scope.names.len() } else { at };
-            }
+        if let Some(scope) = self.scopes.last_mut()
+            && scope.queries.get(scope.begun).is_some_and(|next| std::ptr::eq(*next, this))
+        {
+            scope.seen = if scope.is_recursive { scope.queries.len() } else { scope.begun };
+            scope.begun += 1;
         }
         if let Some(with) = &query.with {
+            let names = with.cte_tables.iter().map(|table| Dialect::Postgres.fold(&table.alias.name));
             self.scopes.push(Scope {
-                names: with.cte_tables.iter().map(|table| Dialect::Postgres.fold(&table.alias.name)).collect(),
+                names: names.zip(0..).collect(),
                 queries: with.cte_tables.iter().map(|table| std::ptr::from_ref(&*table.query)).collect(),
+                begun: 0,
                 seen: 0,
                 is_recursive: with.recursive,
                 query: this,
@@ -330,12 +347,16 @@ impl VisitorMut for Resolver<'_> {
 
     fn post_visit_query(&mut self, query: &mut ast::Query) -> Flow {
         let this: *const ast::Query = query;
-        for scope in &mut self.scopes {
-            if let Some(at) = scope.queries.iter().position(|other| std::ptr::eq(*other, this)) {
-                scope.seen = scope.seen.max(at + 1);
-            }
+        if self.scopes.last().is_some_and(|scope| std::ptr::eq(scope.query, this)) {
+            self.scopes.pop();
         }
-        self.scopes.retain(|scope| !std::ptr::eq(scope.query, this));
+        // The one that has ended is seen from now on.
+        if let Some(scope) = self.scopes.last_mut()
+            && scope.begun > 0
+            && std::ptr::eq(scope.queries[scope.begun - 1], this)
+        {
+            scope.seen = scope.seen.max(scope.begun);
+        }
         ControlFlow::Continue(())
     }
 
@@ -348,9 +369,9 @@ impl VisitorMut for Resolver<'_> {
 
     fn pre_visit_relation(&mut self, name: &mut ObjectName) -> Flow {
         let is_call = std::mem::take(&mut self.is_call);
-        let is_done = self.done.iter().any(|other| std::ptr::eq(*other, name));
+        let is_done = self.done.contains(&std::ptr::from_ref(name));
         if !is_call && !is_done && !self.is_with(name) {
-            self.find(Kind::Relation, name);
+            self.replace(Kind::Relation, name);
         }
         ControlFlow::Continue(())
     }

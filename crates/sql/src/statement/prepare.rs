@@ -158,6 +158,10 @@ impl Sql {
     }
 
     fn keep(&self, key: (Dialect, String), prepared: &Rc<Prepared>) {
+        // A long path makes it longer.
+        if key.1.len() > 2 * CACHED_TEXT_MAX {
+            return;
+        }
         let mut cache = self.cache.borrow_mut();
         if cache.len() >= CACHE_MAX {
             cache.clear();

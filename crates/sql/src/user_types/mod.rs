@@ -314,7 +314,8 @@ pub(crate) fn resolve(database: &Database, dialect: Dialect, declared: &DataType
         Err(error) if dialect != Dialect::Postgres || error.condition() != Condition::UndefinedObject => {
             return Err(error);
         }
-        Err(error) => error,
+        // A name of the catalog stands in quotes there.
+        Err(error) => error.reworded(|text| text.replace("\"\"", "\"")),
     };
     match find(database, dialect, declared) {
         Some((user, is_array)) => {
