@@ -74,8 +74,11 @@ fn statements_of_every_depth_are_answered_or_refused() {
     let mut rig = Rig::start("", &DOORS);
     let mut postgres = Postgres::at(&mut rig, 0);
     let mut mysql = Mysql::to(&mut rig);
+    // Names are looked for along a path.
+    assert_eq!(postgres.ask("create schema deep"), "CREATE SCHEMA");
+    assert_eq!(postgres.ask("set search_path to deep, public"), "SET");
     for table in ["t", "u"] {
-        assert_eq!(postgres.ask(&format!("create table {table} (c int)")), "CREATE TABLE");
+        assert_eq!(postgres.ask(&format!("create table public.{table} (c int)")), "CREATE TABLE");
     }
     for (number, query) in statements().enumerate() {
         // Not always the same around the same number of levels.
@@ -90,4 +93,22 @@ fn statements_of_every_depth_are_answered_or_refused() {
     let within = |levels: usize| format!("{}select 1 as c{}", "select * from (".repeat(levels), ") s".repeat(levels));
     assert_eq!(postgres.ask(&within(20)), "1; SELECT 1");
     assert_eq!(mysql.ask(&within(20)), "1");
+}
+
+#[test]
+fn a_list_of_tables_by_with_is_answered_or_refused() {
+    let mut rig = Rig::start("", &DOORS);
+    let mut postgres = Postgres::at(&mut rig, 0);
+    let mut mysql = Mysql::to(&mut rig);
+    let listed = |count: usize| {
+        let tables: Vec<String> = (0..count).map(|number| format!("c{number} as (select {number} as c)")).collect();
+        format!("with {} select * from c1", tables.join(", "))
+    };
+    assert_eq!((postgres.ask(&listed(256)), mysql.ask(&listed(256))), ("1; SELECT 1".to_string(), "1".to_string()));
+    for count in [257, 3000, 20_000] {
+        assert!(postgres.ask(&listed(count)).contains("54000"), "{count}");
+        mysql.ask(&listed(count));
+        let lives = (postgres.ask("select 1"), mysql.ask("select 1"));
+        assert_eq!(lives, ("1; SELECT 1".to_string(), "1".to_string()), "{count}");
+    }
 }

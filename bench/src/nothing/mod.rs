@@ -1,9 +1,10 @@
-//! Servers of SQL that do nothing: they answer each message at once with what a statement of that form answers, made from its text alone.
+//! Servers that do nothing: they answer each message at once with what a statement or command of that form answers, made from its text alone.
 //!
 //! What a program gets from one of them is what the kernel and the client leave to any server of one thread, whatever it does for a statement.
 
 mod mysql;
 mod postgres;
+mod redis;
 mod statement;
 
 use runtime::net::{Address, Listener, Poll, Stream, Token};
@@ -19,6 +20,7 @@ const INPUT_MAX: usize = 1 << 20;
 pub(crate) enum Protocol {
     Postgres,
     Mysql,
+    Redis,
 }
 
 /// One side of a conversation.
@@ -53,6 +55,7 @@ pub(crate) fn serve(port: u16, protocol: Protocol) -> io::Result<()> {
                     let mut talk: Box<dyn Talk> = match protocol {
                         Protocol::Postgres => Box::new(postgres::Postgres::default()),
                         Protocol::Mysql => Box::new(mysql::Mysql::default()),
+                        Protocol::Redis => Box::new(redis::Redis),
                     };
                     let mut greeting = Vec::new();
                     talk.greet(&mut greeting);

@@ -31,7 +31,7 @@ pub(crate) const DISK: Section = Section {
     run: run_on_disk,
 };
 
-const CONTENDERS: [Contender; 8] = [
+const CONTENDERS: [Contender; 9] = [
     Contender::Lycosa,
     Contender::LycosaWrite,
     Contender::LycosaMysql,
@@ -40,6 +40,7 @@ const CONTENDERS: [Contender; 8] = [
     Contender::Mariadb,
     Contender::MariadbDurable,
     Contender::Myisam,
+    Contender::NothingMysql,
 ];
 const ROW: Row = Row { numbers: 2, text_bytes: None, letters: 0 };
 /// Rows of one statement while a table is filled.

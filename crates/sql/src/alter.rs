@@ -361,7 +361,7 @@ impl Ddl<'_> {
                 (Some((sequence, is_own)), Some(field)) => self.put_link(id, sequence, is_own, field),
                 (Some((sequence, true)), None) => drop_own(sequence),
                 (None, Some(field)) => {
-                    let name = format!("{}_{}_seq", table.name, shape.columns[field].name);
+                    let name = format!("{}_{}_seq", table.full, shape.columns[field].name);
                     let name = self.full_name(&name, table.space.def().is_session);
                     self.put_sequence(id, &name, field, rows.len() as u64 + 1)
                 }
@@ -454,7 +454,7 @@ impl Ddl<'_> {
                         _ => format!("column \"{}\" of relation \"{}\" contains null values", column.name, table.name),
                     };
                     let error = Error::new(Condition::NotNull, what).mysql(1138);
-                    return Err(error.about(&table.name, Some(&column.name), None));
+                    return Err(error.about(&table.full, Some(&column.name), None));
                 }
                 values.push(value);
             }

@@ -13,7 +13,7 @@ mod types;
 mod user_types;
 
 pub(crate) use describe::{
-    describe_constraint, describe_index, describe_view, description, index_definition, name_of, number_of,
+    describe_constraint, describe_index, describe_view, description, index_definition, is_visible, name_of, number_of,
     sequence_of_number, size_of,
 };
 pub(crate) use postgres::EVERYTHING;
@@ -87,9 +87,19 @@ const SEQUENCES: i64 = 1 << 30;
 const INDEXES_PER_TABLE: i64 = 256;
 
 /// The number of a schema.
-pub(crate) fn schema_number(name: &str) -> Option<i64> {
+pub(crate) fn schema_number(database: &Database, name: &str) -> Option<i64> {
     let schemas = [("pg_catalog", PG_CATALOG), ("public", PUBLIC), ("information_schema", INFORMATION_SCHEMA)];
-    schemas.iter().find(|(known, _)| *known == name.trim_matches('"')).map(|(_, number)| *number)
+    let name = name.trim_matches('"');
+    let known = schemas.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+    known.or_else(|| crate::schemas::by_name(database, name).map(|schema| schema.number()))
+}
+
+/// The name of the schema of a number.
+pub(crate) fn schema_of_number(database: &Database, number: i64) -> Option<String> {
+    let schemas = [("pg_catalog", PG_CATALOG), ("public", PUBLIC), ("information_schema", INFORMATION_SCHEMA)];
+    let known = schemas.iter().find(|(_, known)| *known == number).map(|(name, _)| (*name).to_string());
+    let mut own = crate::schemas::all(database).iter().cloned().collect::<Vec<_>>().into_iter();
+    known.or_else(|| own.find(|schema| schema.number() == number).map(|schema| schema.name.clone()))
 }
 
 /// The number of a space as a table.
@@ -135,6 +145,8 @@ impl View<'_> {
         let mut found = Vec::new();
         let sql = crate::Sql::of(self.database);
         sql.speak(self.context);
+        let is_mysql = sql.session(self.context.session.id).is_some_and(|session| session.is_mysql);
+        let dialect = if is_mysql { Dialect::Mysql } else { Dialect::Postgres };
         for space in self.database.catalog.spaces() {
             // A temporary table hides another one from its session.
             let is_hidden = match space.def().is_session {
@@ -150,7 +162,7 @@ impl View<'_> {
             }
             let may_read = self.database.check_space_access(self.context, &space, database::Privileges::READ).is_ok();
             if may_read && let Ok(table) = Table::of(self.database, space) {
-                found.push(Rc::new(table));
+                found.push(Rc::new(table.named_in(self.database, dialect)));
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -221,8 +233,7 @@ pub(crate) fn quoted(name: &str) -> String {
 
 /// The default of a column as a statement has it.
 fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
-    let named =
-        |sequence: &str| format!("nextval('{}{}'::regclass)", view.prefix(), quoted(sequence).replace('\'', "''"));
+    let named = |sequence: &str| format!("nextval('{}'::regclass)", view.shown(sequence).replace('\'', "''"));
     if let Some(generated) = &table.columns[at].generated {
         return Some(format!("({})", generated.text().1));
     }
@@ -238,7 +249,7 @@ fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
             let default = table.columns[at].default.clone()?;
             if table.columns[at].ty.base == Base::Enum && default.ends_with('\'') {
                 let number = type_of_column(&table.columns[at]);
-                let name = name_of_number(view.database, number, view.prefix()).unwrap_or_default();
+                let name = name_of_number(view.database, number).unwrap_or_default();
                 return Some(format!("{default}::{name}"));
             }
             Some(sequence_named_by(view.database, &default).map_or(default, |sequence| named(&sequence)))
@@ -262,20 +273,27 @@ pub(crate) fn sequence_named_by(database: &Database, default: &str) -> Option<St
         _ => name,
     };
     let name = name.strip_suffix('\'')?.replace("''", "'");
-    let name = name.strip_prefix("public.").unwrap_or(&name).to_string();
-    let name = match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => name,
-    };
+    if database.catalog.sequence_by_name(&name).is_some() {
+        return Some(name);
+    }
+    let name = crate::schemas::named(database, crate::schemas::Kind::Relation, &name).ok()?;
     database.catalog.sequence_by_name(&name).map(|_| name)
 }
 
 impl<'a> View<'a> {
-    /// What stands before names of tables: nothing, if they are found without it.
-    pub(crate) fn prefix(&self) -> &'static str {
-        let session = crate::Sql::of(self.database).session(self.context.session.id);
-        let path = session.filter(|session| !session.is_mysql).and_then(|session| session.get("search_path"));
-        if path.is_some_and(|path| path.trim().trim_matches('"').is_empty()) { "public." } else { "" }
+    /// A name of the catalog as statements have it: behind its schema, unless it is found without.
+    pub(crate) fn shown(&self, name: &str) -> String {
+        crate::Sql::of(self.database).speak(self.context);
+        crate::schemas::shown(self.database, name)
+    }
+
+    /// The number and the name of the schema that something of the catalog is in, and the name that it has there.
+    fn place<'n>(&self, name: &'n str) -> (i64, String, &'n str) {
+        let (schema, local) = crate::schemas::split(self.database, name);
+        match schema {
+            Some(schema) => (schema.number(), schema.name.clone(), local),
+            None => (PUBLIC, "public".to_string(), local),
+        }
     }
 
     pub(crate) fn of(run: &Run<'a>) -> Self {

@@ -327,7 +327,7 @@ impl Write {
                 }
             },
         );
-        error.about(table, Some(column), None)
+        error.about(&self.table.full, Some(column), None)
     }
 
     pub(crate) fn insert(

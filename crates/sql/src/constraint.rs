@@ -69,7 +69,7 @@ impl Ddl<'_> {
             let shape = Rc::new(Table::of(self.database, Rc::clone(&table.space))?);
             check_is_of_row(&binder.bind_check(&shape, &text, None)?.0)?;
             let is_temporary = table.space.def().is_session;
-            let function = self.full_name(&format!("check_{}_{name}", table.name), is_temporary);
+            let function = self.full_name(&format!("check_{}_{name}", table.full), is_temporary);
             let function_id = self.put_function(&function, &text, is_temporary)?;
             made.push(function_id);
             taken.push(name.clone());
@@ -82,7 +82,7 @@ impl Ddl<'_> {
             if is_missing && self.context.skips_foreign_keys() && sql.waiting.borrow().len() < WAITING_KEYS_MAX {
                 sql.waiting.borrow_mut().push(Waiting {
                     session: self.context.session.id,
-                    child: table.name.clone(),
+                    child: table.full.clone(),
                     name: name.clone(),
                     key: key.clone(),
                 });
@@ -185,7 +185,7 @@ impl Ddl<'_> {
                 Dialect::Mysql => format!("Key column '{column}' doesn't exist in table"),
                 _ => format!("column \"{column}\" referenced in foreign key constraint does not exist"),
             };
-            Error::new(Condition::UndefinedColumn, what).mysql(1072).about(&table.name, Some(column), None)
+            Error::new(Condition::UndefinedColumn, what).mysql(1072).about(&table.full, Some(column), None)
         };
         let locals: Vec<usize> = columns
             .iter()
@@ -399,7 +399,7 @@ impl Ddl<'_> {
     pub(crate) fn let_keys_wait(&self, table: &Table) -> Result<()> {
         let sql = crate::Sql::of(self.database);
         let session = self.context.session.id;
-        sql.waiting.borrow_mut().retain(|waiting| waiting.session != session || waiting.child != table.name);
+        sql.waiting.borrow_mut().retain(|waiting| waiting.session != session || waiting.child != table.full);
         if self.dialect != Dialect::Mysql || !self.context.skips_foreign_keys() {
             return Ok(());
         }
@@ -412,11 +412,15 @@ impl Ddl<'_> {
             }
             let child = Table::of(self.database, Rc::clone(&space))?;
             let mut gone = Vec::new();
+            let quoted = |name: &str| match self.dialect {
+                Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+                _ => crate::catalog::quoted(name),
+            };
             for shown in crate::shown_constraints::of(self.database, &child) {
                 if !matches!(&shown, Shown::Key { parent, .. } if parent.table.space.id == table.space.id) {
                     continue;
                 }
-                let definition = crate::shown_constraints::definition(self.dialect, "", &child, &shown);
+                let definition = crate::shown_constraints::definition(self.dialect, &quoted, &child, &shown);
                 let parsed = self.dialect.parse(&format!("ALTER TABLE t ADD {definition}"))?;
                 let Some(ast::Statement::AlterTable(alter)) = parsed.into_iter().next() else { continue };
                 let Some(ast::AlterTableOperation::AddConstraint {
@@ -579,7 +583,7 @@ impl Ddl<'_> {
             let ddl = Ddl { database: self.database, context: self.context, dialect };
             check.function_id = {
                 let is_temporary = table.space.def().is_session;
-                let name = self.full_name(&format!("check_{}_{}", table.name, check.name), is_temporary);
+                let name = self.full_name(&format!("check_{}_{}", table.full, check.name), is_temporary);
                 ddl.put_function(&name, &changed, is_temporary)?
             };
         }

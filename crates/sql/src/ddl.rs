@@ -24,6 +24,7 @@ pub(crate) use sequences::{
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::generated::Generated;
+use crate::schemas;
 use crate::table::Table;
 use crate::types::{Base, Type};
 use crate::user_types;
@@ -110,6 +111,15 @@ impl Ddl<'_> {
                 user_types::drop_types(self, names, *if_exists, *cascade)
             }
             ast::Statement::CreateIndex(create) => self.create_index(create),
+            ast::Statement::CreateSchema { schema_name, if_not_exists, .. } => {
+                schemas::create_schema(self, schema_name, *if_not_exists)
+            }
+            ast::Statement::AlterSchema(alter) => schemas::alter_schema(self, alter),
+            ast::Statement::Drop { object_type: ObjectType::Schema, if_exists, names, cascade, .. }
+                if self.dialect == Dialect::Postgres =>
+            {
+                schemas::drop_schemas(self, names, *if_exists, *cascade)
+            }
             ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
                 self.comment(*object_type, object_name, comment.as_deref(), *if_exists)
             }
@@ -119,11 +129,9 @@ impl Ddl<'_> {
             ast::Statement::AlterTable(alter) => self.alter_table(alter),
             ast::Statement::AlterIndex { name, operation: ast::AlterIndexOperation::RenameIndex { index_name } } => {
                 let (old, new) = (self.dialect.object_name(name)?, self.dialect.object_name(index_name)?);
-                let spaces = self.database.catalog.spaces();
-                let owner = spaces.into_iter().find(|space| !space.is_system() && space.index_by_name(&old).is_some());
-                match owner {
-                    Some(space) => {
-                        self.rename_index(&*self.table_named(&space.name())?, &old, &new)?;
+                match schemas::space_of_index(self.database, &old) {
+                    Some((space, old)) => {
+                        self.rename_index(&*self.table_named(&space.name())?, old, &new)?;
                         Ok(0)
                     }
                     None => {
@@ -203,6 +211,14 @@ impl Ddl<'_> {
                     ..
                 }
             )
+    }
+
+    /// A name of the catalog as the dialect shows it: PostgreSQL's without its schema.
+    pub(crate) fn local<'n>(&self, name: &'n str) -> &'n str {
+        match self.dialect {
+            Dialect::Postgres => crate::schemas::local(self.database, name),
+            Dialect::Mysql | Dialect::Tarantool => name,
+        }
     }
 
     pub(crate) fn table(&self, name: &ast::ObjectName) -> Result<Rc<Table>> {

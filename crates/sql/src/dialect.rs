@@ -38,6 +38,7 @@ fn respell(tokens: &mut Vec<TokenWithSpan>) {
     leave_out_deferrable(tokens);
     leave_out_ownership(tokens);
     respell_deferral(tokens);
+    crate::schemas::respell(tokens);
     crate::ddl::respell_sequences(tokens);
     crate::ddl::respell_likes(tokens);
     crate::ddl::respell_identities(tokens);
@@ -728,6 +729,20 @@ impl Dialect {
         match name.0.last() {
             Some(ObjectNamePart::Identifier(ident)) => Ok(self.fold(ident)),
             _ => Err(Error::new(Condition::Syntax, format!("'{name}' is no name"))),
+        }
+    }
+
+    /// Errors: `AccessDenied` for the schemas of the system, in which nobody makes anything.
+    pub(crate) fn check_new(self, name: &ObjectName) -> Result<()> {
+        match name.0.as_slice() {
+            [.., ObjectNamePart::Identifier(schema), _]
+                if self == Dialect::Postgres
+                    && matches!(self.fold(schema).as_str(), "pg_catalog" | "information_schema") =>
+            {
+                let what = format!("permission denied for schema {}", self.fold(schema));
+                Err(Error::new(Condition::AccessDenied, what))
+            }
+            _ => Ok(()),
         }
     }
 

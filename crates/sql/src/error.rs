@@ -77,6 +77,8 @@ conditions! {
     UndefinedAccount = "42704", 1396, NoSuchUser;
     /// A name that is none of its kind.
     InvalidName = "42602", 1210, SqlParserGeneric;
+    /// A name that is kept for the system.
+    ReservedName = "42939", 1210, SqlParserGeneric;
     /// The definition of a table contradicts itself.
     InvalidTable = "42P16", 1068, CreateSpace;
     /// The types of a column's or an operator's sides do not fit.
@@ -292,6 +294,8 @@ pub struct Body {
     pub hint: Option<String>,
     /// The table that it is about.
     pub table: Option<String>,
+    /// The schema of the table, if that is one of a user's.
+    pub schema: Option<String>,
     /// The column.
     pub column: Option<String>,
     /// The constraint or index.
@@ -325,6 +329,7 @@ impl Error {
             detail: None,
             hint: None,
             table: None,
+            schema: None,
             column: None,
             constraint: None,
             place: None,
@@ -394,6 +399,12 @@ impl Error {
         self.0.table = Some(table.to_string());
         self.0.column = column.map(str::to_string);
         self.0.constraint = constraint.map(str::to_string);
+        self
+    }
+
+    /// The same about a table of a schema of a user's.
+    pub(crate) fn of_schema(mut self, schema: &str, table: &str) -> Self {
+        (self.0.schema, self.0.table) = (Some(schema.to_string()), Some(table.to_string()));
         self
     }
 

@@ -376,7 +376,6 @@ functions! {
         _ => Err(refused("days are wanted")),
     };
     "database" (0, 0) TEXT, true, false => |_, _| Ok(Value::text("lycosa"));
-    "current_schema" (0, 0) TEXT, true, false => |_, _| Ok(Value::text("public"));
 }
 
 /// The function of a name, in small letters.

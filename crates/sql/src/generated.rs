@@ -87,7 +87,7 @@ fn reads_generated(table: &Table, dialect: Dialect, field: usize, read: usize) -
             let what = format!("cannot use generated column \"{read}\" in column generation expression");
             Error::new(Condition::Recursion, what)
                 .detail("A generated column cannot reference another generated column.")
-                .about(&table.name, Some(column), None)
+                .about(&table.full, Some(column), None)
         }
     }
 }

@@ -18,7 +18,10 @@ impl Ddl<'_> {
         if catalog.sequence_by_name(&name).is_some() || catalog.space_by_name(&name).is_some() {
             return match if_not_exists {
                 true => Ok(0),
-                false => Err(Error::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists"))),
+                false => Err(Error::new(
+                    Condition::DuplicateTable,
+                    format!("relation \"{}\" already exists", self.local(&name)),
+                )),
             };
         }
         let mut def = self.sequence_def(&name, false);

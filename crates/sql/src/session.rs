@@ -6,6 +6,7 @@ use crate::value::Value;
 use crate::zones::Zone;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A setting: its name as it is shown, what it is if nobody says, what it is about, and whether clients may change it.
 struct Setting {
@@ -119,6 +120,9 @@ pub struct Session {
     /// The zone that it reads and shows moments in, if that is not UTC; whether there is one.
     zone: RefCell<Option<Zone>>,
     is_zoned: Cell<bool>,
+    /// The names of `search_path`, if it is not as it is by itself; whether it is not.
+    path: RefCell<Option<Rc<[String]>>>,
+    has_path: Cell<bool>,
     /// Its cursors, as they are shown.
     pub(crate) cursors: RefCell<BTreeMap<String, crate::cursors::CursorShown>>,
     /// Its temporary tables.
@@ -196,6 +200,24 @@ impl Session {
         self.is_zoned.get()
     }
 
+    /// The names of `search_path`. None: it is as it is by itself.
+    pub(crate) fn path(&self) -> Option<Rc<[String]>> {
+        if self.has_path.get() { self.path.borrow().clone() } else { None }
+    }
+
+    /// The path, as a part of what plans are kept by. None: it is as it is by itself.
+    pub(crate) fn path_setting(&self) -> Option<String> {
+        if self.has_path.get() { self.changed_to("search_path") } else { None }
+    }
+
+    /// The setting of the path may have changed.
+    fn find_path(&self) {
+        let setting = if self.is_mysql { None } else { self.changed_to("search_path") };
+        let path = setting.and_then(|setting| crate::schemas::names_of_setting(&setting));
+        self.has_path.set(path.is_some());
+        *self.path.borrow_mut() = path;
+    }
+
     /// The setting of the zone may have changed.
     fn find_zone(&self) {
         let setting = self.changed_to(if self.is_mysql { "time_zone" } else { "timezone" });
@@ -235,6 +257,7 @@ impl Session {
         self.note_change();
         self.changed.borrow_mut().clear();
         self.find_zone();
+        self.find_path();
         self.quotes_names.set(false);
         self.before.borrow_mut().clear();
         self.user_variables.borrow_mut().clear();
@@ -280,6 +303,7 @@ impl Session {
         if name == "all" && value.is_none() {
             self.changed.borrow_mut().clear();
             self.find_zone();
+            self.find_path();
             return Ok(());
         }
         let known = find(&name);
@@ -299,7 +323,7 @@ impl Session {
         if is_local {
             self.before.borrow_mut().push((name.clone(), changed.get(&name).cloned()));
         }
-        let is_zone = name == "timezone";
+        let (is_zone, is_path) = (name == "timezone", name == "search_path");
         match value {
             Some(value) => changed.insert(name, value),
             None => changed.remove(&name),
@@ -307,6 +331,9 @@ impl Session {
         drop(changed);
         if is_zone {
             self.find_zone();
+        }
+        if is_path {
+            self.find_path();
         }
         Ok(())
     }
@@ -331,6 +358,7 @@ impl Session {
         }
         drop(changed);
         self.find_zone();
+        self.find_path();
     }
 
     /// How far its transactions are kept apart where nothing is said.
@@ -404,6 +432,12 @@ fn checked(name: &str, value: &str) -> Result<String> {
             "sqlascii" => "SQL_ASCII".to_string(),
             _ => return Err(wrong().hint("The only encoding is UTF8.")),
         },
+        "search_path"
+            if crate::schemas::names_of_setting(value).is_some_and(|names| names.len() > crate::schemas::PATH_MAX) =>
+        {
+            let what = format!("search_path has at most {} names", crate::schemas::PATH_MAX);
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
         "timezone" => crate::zones::checked_setting(value).ok_or_else(wrong)?,
         "intervalstyle" if !value.eq_ignore_ascii_case("postgres") => {
             return Err(wrong().hint("Spans of time are shown in PostgreSQL's own style."));

@@ -103,8 +103,13 @@ pub(crate) fn words_of(action: Action) -> &'static str {
     }
 }
 
-/// What stands behind the name of a constraint in CREATE TABLE. The schema stands before the names of tables.
-pub(crate) fn definition(dialect: Dialect, schema: &str, table: &Table, shown: &Shown) -> String {
+/// What stands behind the name of a constraint in CREATE TABLE. `shown_table` gives the names of the catalog as they are shown.
+pub(crate) fn definition(
+    dialect: Dialect,
+    shown_table: &dyn Fn(&str) -> String,
+    table: &Table,
+    shown: &Shown,
+) -> String {
     let name = |name: &str| match dialect {
         Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
         _ => quoted(name),
@@ -117,9 +122,9 @@ pub(crate) fn definition(dialect: Dialect, schema: &str, table: &Table, shown: &
         Shown::Check { text, .. } => format!("CHECK ({text})"),
         Shown::Key { columns, parent, on_delete, on_update, deferral, .. } => {
             let mut out = format!(
-                "FOREIGN KEY ({}) REFERENCES {schema}{}{}({})",
+                "FOREIGN KEY ({}) REFERENCES {}{}({})",
                 list(table, columns),
-                name(&parent.table.name),
+                shown_table(&parent.table.full),
                 if dialect == Dialect::Mysql { " " } else { "" },
                 list(&parent.table, &parent.columns)
             );

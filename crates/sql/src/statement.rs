@@ -42,6 +42,8 @@ pub struct Sql {
     pub(crate) waiting: RefCell<Vec<crate::constraint::Waiting>>,
     /// Types of users' own, as far as they were asked for.
     pub(crate) user_types: crate::user_types::Cache,
+    /// Schemas of users' own.
+    pub(crate) user_schemas: crate::schemas::Cache,
     advisory: Rc<crate::advisory::Advisory>,
     /// Bytes that the statements have which run now.
     pub(crate) memory: Rc<Cell<usize>>,
@@ -334,6 +336,8 @@ fn is_of_schema(statement: &ast::Statement) -> bool {
             | S::CreateType { .. }
             | S::AlterType(_)
             | S::DropDomain(_)
+            | S::CreateSchema { .. }
+            | S::AlterSchema(_)
             | S::Drop { .. }
             | S::Truncate(_)
     )

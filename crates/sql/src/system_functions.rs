@@ -1,6 +1,7 @@
 //! Functions about the server, its session and its catalog, most of them PostgreSQL's.
 
 use crate::catalog;
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::functions::{Function, Returns};
 use crate::run::Run;
@@ -8,7 +9,6 @@ use crate::session::Session;
 use crate::types::Base;
 use crate::value::Value;
 use std::rc::Rc;
-use tuple::msgpack;
 
 const TEXT: Returns = Returns::Type(Base::Text);
 const BOOL: Returns = Returns::Type(Base::Bool);
@@ -43,22 +43,16 @@ fn user(run: &Run<'_>) -> Result<Value> {
     text(run.database.catalog.user_name(run.context.user(&run.database.catalog)))
 }
 
-fn texts(values: &[&str]) -> Value {
-    let mut out = Vec::new();
-    msgpack::encode_array(&mut out, values.len() as u32);
-    values.iter().for_each(|value| msgpack::encode_str(&mut out, value.as_bytes()));
-    Value::Document(out.into())
-}
-
 /// The name of a type of a user's, by its number.
 fn user_type_name(run: &Run<'_>, number: i64) -> Option<String> {
-    catalog::name_of_number(run.database, number, if has_no_path(run) { "public." } else { "" })
+    crate::Sql::of(run.database).speak(run.context);
+    catalog::name_of_number(run.database, number)
 }
 
-/// True if `search_path` names no schema.
-fn has_no_path(run: &Run<'_>) -> bool {
-    let path = session(run).and_then(|session| session.get("search_path"));
-    path.is_some_and(|path| path.trim().trim_matches('"').is_empty())
+/// The names of the schemas that the session looks into.
+fn path_names(run: &Run<'_>) -> Vec<String> {
+    crate::Sql::of(run.database).speak(run.context);
+    crate::schemas::path_names(run.database)
 }
 
 /// The sequence of a name, which may be quoted and have a schema before it, or of a number (`nextval('s'::regclass)`).
@@ -67,20 +61,17 @@ fn sequence_of(run: &Run<'_>, named: &Value) -> Result<Rc<database::Sequence>> {
         Value::Text(name) => name.to_string(),
         number => catalog::sequence_of_number(run, as_int(number)).unwrap_or_default(),
     };
-    let name = name.as_str();
-    let last = match name.rsplit_once('.') {
-        Some((schema, last)) => {
-            let schema = schema.rsplit('.').next().unwrap_or(schema);
-            run.dialect.check_schema(schema.trim_matches('"'))?;
-            last
-        }
-        None => name,
-    };
-    let last = last.trim_matches('"');
-    run.database
-        .catalog
-        .sequence_by_name(last)
-        .ok_or_else(|| Error::new(Condition::UndefinedTable, format!("relation \"{last}\" does not exist")))
+    let missing = |name: &str| Error::new(Condition::UndefinedTable, format!("relation \"{name}\" does not exist"));
+    if run.dialect != Dialect::Postgres {
+        let last = name.rsplit('.').next().unwrap_or(&name).trim_matches('"');
+        return run.database.catalog.sequence_by_name(last).ok_or_else(|| missing(last));
+    }
+    if let Some(found) = run.database.catalog.sequence_by_name(&name) {
+        return Ok(found);
+    }
+    crate::Sql::of(run.database).speak(run.context);
+    let full = crate::schemas::named(run.database, crate::schemas::Kind::Relation, &name)?;
+    run.database.catalog.sequence_by_name(&full).ok_or_else(|| missing(&full))
 }
 
 /// Ends what a session of PostgreSQL's clients does, or the session. Errors: it is somebody else's; it is one's own.
@@ -132,13 +123,11 @@ crate::functions::alike! {
     "current_role" (0, 0) TEXT, true => |run, _| user(run);
     "current_database" (0, 0) TEXT, true => |run, _| text(session(run).map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone()));
     "current_catalog" (0, 0) TEXT, true => |run, _| text(session(run).map_or_else(|| "lycosa".to_string(), |session| session.database.borrow().clone()));
-    "current_schema" (0, 0) TEXT, true => |run, _| if has_no_path(run) { Ok(Value::Null) } else { text("public") };
-    "current_schemas" (1, 1) ARRAY, true => |run, a| Ok(match (&a[0], has_no_path(run)) {
-        (Value::Bool(true), true) => texts(&["pg_catalog"]),
-        (Value::Bool(true), false) => texts(&["pg_catalog", "public"]),
-        (_, true) => texts(&[]),
-        (_, false) => texts(&["public"]),
-    });
+    "current_schema" (0, 0) TEXT, true => |run, _| Ok(path_names(run).first().map_or(Value::Null, |name| Value::text(name.as_str())));
+    "current_schemas" (1, 1) ARRAY, true => |run, a| {
+        let implied = matches!(&a[0], Value::Bool(true)).then(|| "pg_catalog".to_string());
+        Ok(crate::schemas::as_array(&implied.into_iter().chain(path_names(run)).collect::<Vec<_>>()))
+    };
     "pg_backend_pid" (0, 0) Returns::Type(Base::Int4), true => |run, _| Ok(Value::Int(session(run).map_or(0, |session| i64::from(session.number))));
     "pg_terminate_backend" (1, 2) BOOL, true => |run, a| stop(run, as_int(&a[0]), true);
     "pg_cancel_backend" (1, 1) BOOL, true => |run, a| stop(run, as_int(&a[0]), false);
@@ -173,8 +162,10 @@ crate::functions::alike! {
         number if let Some(own) = user_type_name(run, as_int(number)) => text(own),
         number => text(catalog::format_type(as_int(number), a[1].as_integer().map_or(-1, |value| value as i64))),
     };
-    "pg_table_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
-    "pg_type_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
+    "pg_table_is_visible" (1, 1) BOOL, true => |run, a| Ok(Value::Bool(catalog::is_visible(run, as_int(&a[0]))));
+    "pg_type_is_visible" (1, 1) BOOL, true => |run, a| {
+        Ok(Value::Bool(user_type_name(run, as_int(&a[0])).is_none_or(|name| !name.contains('.'))))
+    };
     "pg_collation_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_operator_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
     "pg_opclass_is_visible" (1, 1) BOOL, true => |_, _| Ok(Value::Bool(true));
@@ -232,12 +223,18 @@ crate::functions::alike! {
         Ok(Value::Int(sequence.value().unwrap_or(sequence.def().start)))
     };
     "sequence_is_called" (1, 1) BOOL, true => |run, a| Ok(Value::Bool(sequence_of(run, &a[0])?.value().is_some()));
-    "regnamespace_number" (1, 1) INT8, true => |_, a| match catalog::schema_number(as_text(&a[0])) {
+    "regnamespace_number" (1, 1) INT8, true => |run, a| match catalog::schema_number(run.database, as_text(&a[0])) {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::new(Condition::UndefinedObject, format!("schema \"{}\" does not exist", as_text(&a[0])))),
     };
+    "regnamespace_name" (1, 1) TEXT, true => |run, a| match catalog::schema_of_number(run.database, as_int(&a[0])) {
+        Some(name) => text(catalog::quoted(&name)),
+        None if as_int(&a[0]) == 0 => text("-"),
+        None => text(as_int(&a[0]).to_string()),
+    };
     "pg_get_serial_sequence" (2, 2) TEXT, true => |run, a| {
-        let table = as_text(&a[0]).rsplit('.').next().unwrap_or_default().trim_matches('"').to_string();
+        crate::Sql::of(run.database).speak(run.context);
+        let table = crate::schemas::named(run.database, crate::schemas::Kind::Relation, as_text(&a[0]))?;
         let table = crate::table::Table::find(run.database, run.dialect, &table)?;
         let number = table.columns.iter().position(|column| column.name == as_text(&a[1]));
         let Some(number) = number else {
@@ -245,7 +242,12 @@ crate::functions::alike! {
             return Err(Error::new(Condition::UndefinedColumn, what));
         };
         let found = catalog::sequence_of_column(run.database, &table, number);
-        optional(found.map(|sequence| format!("public.{}", catalog::quoted(&sequence.def().name))))
+        optional(found.map(|sequence| {
+            let def = sequence.def();
+            let (schema, local) = crate::schemas::split(run.database, &def.name);
+            let schema = crate::schemas::schema_name(schema.as_deref());
+            format!("{}.{}", catalog::quoted(schema), catalog::quoted(local))
+        }))
     };
     "setval" (2, 3) INT8, true => |run, a| {
         let def = sequence_of(run, &a[0])?.def();
@@ -316,7 +318,7 @@ crate::functions::alike! {
         run.once("to_regclass", &a[0], |run| Ok(catalog::number_of(run, as_text(&a[0])).map_or(Value::Null, Value::Int)))
     };
     "regclass_name" (1, 1) TEXT, true => |run, a| run.once("regclass_name", &a[0], |run| match catalog::name_of(run, as_int(&a[0])) {
-        Some(name) => text(catalog::quoted(&name)),
+        Some(name) => text(name),
         None if as_int(&a[0]) == 0 => text("-"),
         None => text(as_int(&a[0]).to_string()),
     });

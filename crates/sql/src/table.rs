@@ -18,6 +18,8 @@ use tuple::{Collation, IndexId};
 pub(crate) struct Table {
     pub(crate) space: Rc<Space>,
     pub(crate) name: String,
+    /// The name that finds it again: of PostgreSQL's dialect with the schema that it is in, if that is not `public`.
+    pub(crate) full: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) indexes: Vec<Index>,
     /// The column that a sequence fills where a row says nothing or null, and the sequence.
@@ -96,7 +98,7 @@ impl Table {
             };
             return Err(Error::new(Condition::UndefinedTable, message));
         };
-        Self::of(database, space).map(Rc::new)
+        Ok(Rc::new(Self::of(database, space)?.named_in(database, dialect)))
     }
 
     /// A space as a table. Errors: `Unsupported` if its rows have no columns.
@@ -170,7 +172,16 @@ impl Table {
             })
             .collect();
         let generated = space.sequence.borrow().as_ref().map(|link| (link.field_no as usize, link.sequence.def().id));
-        Ok(Table { name: crate::temporary::short_name(&space), columns, indexes, generated, space })
+        let name = crate::temporary::short_name(&space);
+        Ok(Table { full: name.clone(), name, columns, indexes, generated, space })
+    }
+
+    /// The same as a dialect calls it: PostgreSQL's without its schema.
+    pub(crate) fn named_in(mut self, database: &Database, dialect: Dialect) -> Table {
+        if dialect == Dialect::Postgres {
+            self.name = crate::schemas::local(database, &self.full).to_string();
+        }
+        self
     }
 
     /// The number of a column. Those that indexes have for themselves are not found.

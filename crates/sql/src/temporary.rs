@@ -97,6 +97,11 @@ impl Sql {
         done
     }
 
+    /// The session that speaks.
+    pub(crate) fn speaking_session(&self) -> Option<Rc<Session>> {
+        self.sessions.borrow().get(&self.speaking.get()).cloned()
+    }
+
     /// True if the zone of the session that speaks is not UTC.
     pub(crate) fn is_zoned(&self) -> bool {
         self.sessions.borrow().get(&self.speaking.get()).is_some_and(|session| session.is_zoned())

@@ -85,11 +85,13 @@ impl SavedView {
 }
 
 impl SavedView {
-    /// Its query, with a schema before the names of tables and views that are in the catalog. Errors: the text is none.
-    pub(crate) fn query_with_schema(&self, database: &Database, schema: &str) -> Result<String> {
+    /// Its query, with schemas before the names of tables and views that are not found without to the session that speaks. Errors: the text is none.
+    pub(crate) fn query_shown(&self, database: &Database) -> Result<String> {
         let query = self.query()?;
         let text = query.to_string();
-        if schema.is_empty() {
+        let is_plain =
+            crate::schemas::all(database).is_empty() && crate::schemas::path(database).iter().any(Option::is_none);
+        if is_plain {
             return Ok(text);
         }
         let own: Vec<String> = query
@@ -102,16 +104,14 @@ impl SavedView {
         let mut tables = places_of_tables(&tokens).into_iter().peekable();
         let mut out = String::with_capacity(text.len() + 64);
         for (at, token) in tokens.iter().enumerate() {
-            if tables.next_if_eq(&at).is_some()
-                && let Token::Word(word) = &token.token
-            {
-                let name = self.dialect.fold(&ast::Ident {
-                    value: word.value.clone(),
-                    quote_style: word.quote_style,
-                    span: token.span,
-                });
-                if !own.contains(&name) && database.catalog.space_by_name(&name).is_some() {
-                    out.push_str(schema);
+            let is_table = tables.next_if_eq(&at).is_some();
+            if let Token::Word(word) = &token.token {
+                let ident = ast::Ident { value: word.value.clone(), quote_style: word.quote_style, span: token.span };
+                let name = self.dialect.fold(&ident);
+                let is_of_schema = word.quote_style.is_some() && crate::schemas::split(database, &name).0.is_some();
+                if is_of_schema || is_table && !own.contains(&name) && database.catalog.space_by_name(&name).is_some() {
+                    out.push_str(&crate::schemas::shown(database, &name));
+                    continue;
                 }
             }
             out.push_str(&token.token.to_string());
@@ -362,6 +362,7 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
     if create.if_not_exists && ddl.dialect == Dialect::Postgres {
         return Err(Error::new(Condition::Syntax, "syntax error at or near \"NOT\""));
     }
+    ddl.dialect.check_new(&create.name)?;
     let name = ddl.dialect.object_name(&create.name)?;
     let sql = crate::Sql::of(ddl.database);
     sql.speak(ddl.context);
@@ -378,7 +379,7 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
             let what = match ddl.dialect {
                 Dialect::Tarantool => format!("Space '{name}' already exists"),
                 Dialect::Mysql => format!("Table '{name}' already exists"),
-                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+                Dialect::Postgres => format!("relation \"{}\" already exists", ddl.local(&name)),
             };
             return Err(Error::new(Condition::DuplicateTable, what));
         }

@@ -231,7 +231,7 @@ pub(super) fn put_error(out: &mut Vec<u8>, error: &Error) {
         }
     }
     if !names.is_empty() {
-        names.push((b's', schema.unwrap_or("public")));
+        names.push((b's', body.schema.as_deref().or(schema).unwrap_or("public")));
     }
     if body.condition == Condition::Unsupported && *message == *super::extended::STALE {
         // By which drivers know that they have to prepare the statement again.

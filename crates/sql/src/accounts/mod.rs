@@ -77,8 +77,10 @@ enum Rights {
     Everything(u32),
     /// On all tables, those to come too.
     AllTables(u32),
-    /// On all tables or sequences that there are.
-    Present(ObjectType, u32),
+    /// On all tables or sequences that there are in some schemas.
+    Present(ObjectType, Vec<String>, u32),
+    /// On schemas of users' own.
+    Within(Vec<String>),
     /// On some.
     Named(ObjectType, Vec<String>, u32),
     /// To make tables and sequences.

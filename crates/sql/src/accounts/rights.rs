@@ -75,6 +75,21 @@ pub(super) fn of_schema(wanted: &[String]) -> Result<Rights> {
     Ok(rights)
 }
 
+/// On a schema of a user's: what is in it has rights of its own. Errors: the right to make something there, which is given for all schemas together.
+pub(super) fn of_own_schema(wanted: &[String]) -> Result<()> {
+    for word in wanted {
+        match word.as_str() {
+            "usage" => {}
+            "all" | "create" => {
+                let hint = "GRANT CREATE ON SCHEMA public gives it for all schemas.";
+                return Err(Error::unsupported("the right to create in one schema").hint(hint));
+            }
+            other => return Err(no_right(other)),
+        }
+    }
+    Ok(())
+}
+
 fn no_right(word: &str) -> Error {
     Error::unsupported(format!("the right {} on this", word.to_uppercase()))
 }

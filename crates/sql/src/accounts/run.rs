@@ -200,6 +200,29 @@ impl Work<'_> {
         }
     }
 
+    /// A name of PostgreSQL's dialect as the catalog has it for the session that speaks.
+    fn along_path(&self, name: &str) -> String {
+        match self.dialect {
+            crate::Dialect::Postgres => {
+                let full = crate::schemas::along_path(self.database, crate::schemas::Kind::Relation, name);
+                full.unwrap_or_else(|| name.to_string())
+            }
+            _ => name.to_string(),
+        }
+    }
+
+    /// True if something of the catalog is in one of some schemas.
+    fn is_within(&self, name: &str, schemas: &[String]) -> bool {
+        let (schema, _) = crate::schemas::split(self.database, name);
+        schemas.iter().any(|wanted| wanted == crate::schemas::schema_name(schema.as_deref()))
+    }
+
+    /// Errors: there is no such schema.
+    fn check_schemas(&self, names: &[String]) -> Result<()> {
+        let is_there = |name: &String| crate::schemas::by_name(self.database, name).is_some();
+        names.iter().filter(|name| !is_there(name)).try_for_each(|name| crate::Dialect::Postgres.check_schema(name))
+    }
+
     /// What rights are on, one after the other: an empty name stands for all of the kind.
     fn objects(&self, what: &Rights, is_given: bool) -> Result<Vec<(ObjectType, String, u32)>> {
         // Who has all rights to change rows has the one to write: taking one of them takes that.
@@ -232,19 +255,33 @@ impl Work<'_> {
                 );
                 objects
             }
-            Rights::Present(ObjectType::Sequence, rights) => {
-                let names = self.database.catalog.sequences();
-                names.iter().map(|sequence| (ObjectType::Sequence, sequence.def().name.clone(), *rights)).collect()
+            Rights::Within(schemas) => {
+                self.check_schemas(schemas)?;
+                Vec::new()
             }
-            Rights::Present(_, rights) => {
+            Rights::Present(ObjectType::Sequence, schemas, rights) => {
+                self.check_schemas(schemas)?;
+                let names = self.database.catalog.sequences();
+                let names = names.iter().map(|sequence| sequence.def().name.clone());
+                let names = names.filter(|name| self.is_within(name, schemas));
+                names.map(|name| (ObjectType::Sequence, name, *rights)).collect()
+            }
+            Rights::Present(_, schemas, rights) => {
+                self.check_schemas(schemas)?;
                 let spaces = self.database.catalog.spaces();
                 let tables = spaces.iter().filter(|space| !space.is_system() && !space.def().is_session);
-                tables.map(|space| (ObjectType::Space, space.name(), taken(*rights))).collect()
+                let names = tables.map(|space| space.name()).filter(|name| self.is_within(name, schemas));
+                names.map(|name| (ObjectType::Space, name, taken(*rights))).collect()
+            }
+            Rights::Named(ObjectType::Sequence, names, rights) if self.dialect == crate::Dialect::Postgres => {
+                let full = |name: &String| self.along_path(name);
+                names.iter().map(|name| (ObjectType::Sequence, full(name), *rights)).collect()
             }
             Rights::Named(ObjectType::Space, names, rights) => {
                 let mut objects = Vec::with_capacity(names.len());
                 for name in names {
-                    let table = Table::find(self.database, self.dialect, name)?;
+                    let table = Table::find(self.database, self.dialect, &self.along_path(name))
+                        .map_err(|error| error.freed_of_schemas(self.database, self.dialect))?;
                     objects.push((ObjectType::Space, table.space.name(), taken(*rights)));
                 }
                 objects

@@ -1,6 +1,6 @@
 //! Reading such statements.
 
-use super::rights::{of_functions, of_schema, of_sequences, rights_on_all, rights_on_rows};
+use super::rights::{of_functions, of_own_schema, of_schema, of_sequences, rights_on_all, rights_on_rows};
 use super::{Accounts, Change, NAMES_MAX, Rights, Who, word_of};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -476,17 +476,22 @@ impl Words {
             return Ok(Rights::Named(ObjectType::Space, vec![self.name()?], rights_on_rows(wanted)?));
         }
         if self.skip(&["all", "tables", "in", "schema"]) {
-            self.several(Self::name)?;
-            return Ok(Rights::Present(ObjectType::Space, rights_on_rows(wanted)?));
+            let schemas = self.several(Self::name)?;
+            return Ok(Rights::Present(ObjectType::Space, schemas, rights_on_rows(wanted)?));
         }
         if self.skip(&["all", "sequences", "in", "schema"]) {
-            self.several(Self::name)?;
-            return Ok(Rights::Present(ObjectType::Sequence, of_sequences(wanted)?));
+            let schemas = self.several(Self::name)?;
+            return Ok(Rights::Present(ObjectType::Sequence, schemas, of_sequences(wanted)?));
         }
         match kind.as_str() {
             "schema" | "database" => {
                 self.at += 1;
-                self.several(Self::name)?;
+                let names = self.several(Self::name)?;
+                let is_own = |name: &String| kind == "schema" && self.dialect.check_schema(name).is_err();
+                if names.iter().any(is_own) {
+                    of_own_schema(wanted)?;
+                    return Ok(Rights::Within(names));
+                }
                 of_schema(wanted)
             }
             "sequence" => {
@@ -526,10 +531,18 @@ impl Words {
         while self.skip_token(&Token::Period) {
             let schema = std::mem::replace(&mut name, self.name()?);
             if self.tokens.get(self.at) != Some(&Token::Period) {
-                self.dialect.check_schema(&schema)?;
+                name = self.within(schema, name);
             }
         }
         Ok(name)
+    }
+
+    /// The name in the catalog of something in a schema.
+    fn within(&self, schema: String, name: String) -> String {
+        match self.dialect.check_schema(&schema) {
+            Ok(()) => name,
+            Err(_) => format!("{schema}.{name}"),
+        }
     }
 }
 

@@ -72,7 +72,8 @@ impl Binder<'_> {
             ("regtype", true) => "regtype_number",
             ("regtype", false) => "regtype_name",
             ("regnamespace", true) => "regnamespace_number",
-            ("regproc" | "regprocedure" | "regnamespace" | "regrole", _) => {
+            ("regnamespace", false) => "regnamespace_name",
+            ("regproc" | "regprocedure" | "regrole", _) => {
                 return Ok(Ok(self.cast_to(value, Type::TEXT, Strictness::Explicit)?));
             }
             ("oid" | "xid", _) => return Ok(Ok(self.cast_to(value, Type::of(Base::Int8), Strictness::Explicit)?)),
@@ -99,6 +100,7 @@ impl Binder<'_> {
             _ if self.dialect != Dialect::Postgres || value.ty.base != Base::Int8 => return Ok(value),
             "regclass" => "regclass_name",
             "regtype" => "regtype_name",
+            "regnamespace" => "regnamespace_name",
             _ => return Ok(value),
         };
         self.call(function, vec![value])

@@ -22,7 +22,7 @@ impl Binder<'_> {
         field: Option<u32>,
     ) -> Result<(Expr, Vec<(u32, Slot)>)> {
         let expr = self.parse_expression(text)?;
-        let (used, mut relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let (used, mut relation) = self.use_table(Rc::clone(table), self.own_name(table));
         if let Some(field) = field {
             let mut number = 0;
             relation.columns.retain(|_| {
@@ -40,7 +40,7 @@ impl Binder<'_> {
     /// What a text is over the columns of a table, and what it uses of that.
     fn bind_of_row(&self, table: &Rc<Table>, text: &str) -> Result<(Bound, Rc<TableUse>)> {
         let expr = self.parse_expression(text)?;
-        let (used, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let (used, relation) = self.use_table(Rc::clone(table), self.own_name(table));
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         Ok((self.bind(&scope, &expr)?, used))

@@ -263,7 +263,8 @@ impl Binder<'_> {
                 {
                     return self.bind_view(scope, &table, &view, alias.as_ref());
                 }
-                let alias_name = alias.as_ref().map_or(table_name, |alias| self.dialect.fold(&alias.name));
+                let own = if self.dialect == crate::Dialect::Postgres { table.name.clone() } else { table_name };
+                let alias_name = alias.as_ref().map_or(own, |alias| self.dialect.fold(&alias.name));
                 let (used, mut relation) = self.use_table(table, alias_name);
                 self.alias_of(alias.as_ref(), &mut relation)?;
                 self.add_relation(scope, relation)?;

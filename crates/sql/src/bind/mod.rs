@@ -66,6 +66,9 @@ use tuple::SpaceId;
 pub(crate) const COLUMNS_MAX: usize = 2000;
 /// Tables of one FROM.
 pub(crate) const RELATIONS_MAX: usize = 64;
+/// Tables that the WITHs of a statement name, those of its views among them: each makes a plan one level deeper, which is gone through and dropped by
+/// recursion.
+pub(crate) const WITHS_MAX: usize = 256;
 /// Queries that UNION, EXCEPT and INTERSECT add to what they have combined already, each of which makes a plan one level deeper. Those that one UNION or
 /// UNION ALL adds do not.
 pub(crate) const SET_LEVELS_MAX: usize = 64;
@@ -320,8 +323,16 @@ impl<'a> Binder<'a> {
         self.slots.get() - 1
     }
 
+    /// The name that a table has for conditions of its own.
+    fn own_name(&self, table: &Table) -> String {
+        match self.dialect {
+            Dialect::Postgres => crate::schemas::local(self.database, &table.name).to_string(),
+            _ => table.name.clone(),
+        }
+    }
+
     fn find_table(&self, name: &str) -> Result<Rc<Table>> {
-        let is_known = |table: &&Rc<Table>| table.name == name && !table.space.def().is_session;
+        let is_known = |table: &&Rc<Table>| table.full == name && !table.space.def().is_session;
         let known = match crate::Sql::of(self.database).has_own_tables() {
             true => None,
             false => self.used.borrow().iter().find(is_known).cloned(),

@@ -115,6 +115,10 @@ impl Binder<'_> {
     fn bind_own(&self, cte: &ast::Cte, is_recursive: bool, parent: Option<&Scope<'_>>) -> Result<(usize, Definition)> {
         let name = self.dialect.fold(&cte.alias.name);
         let number = self.tables.get();
+        if number >= super::WITHS_MAX {
+            let what = format!("WITH names more than {} tables in one statement", super::WITHS_MAX);
+            return Err(Error::new(Condition::LimitExceeded, what));
+        }
         self.tables.set(number + 1);
         let names: Vec<String> = cte.alias.columns.iter().map(|column| self.dialect.fold(&column.name)).collect();
         if is_recursive

@@ -13,7 +13,7 @@ use crate::value::Value;
 use std::fmt::Write as _;
 
 /// `CREATE INDEX` for an index.
-pub(crate) fn index_definition(table: &Table, at: usize) -> String {
+pub(crate) fn index_definition(view: &View<'_>, table: &Table, at: usize) -> String {
     let index = &table.indexes[at];
     let key = |number: usize| {
         let order = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number)).map_or("", SpelledKey::order);
@@ -36,8 +36,9 @@ pub(crate) fn index_definition(table: &Table, at: usize) -> String {
     let unique = if index.is_unique { "UNIQUE " } else { "" };
     let method = if index.is_ordered { "btree" } else { "hash" };
     format!(
-        "CREATE {unique}INDEX {} ON public.{} USING {method} ({}){more}",
+        "CREATE {unique}INDEX {} ON {}.{} USING {method} ({}){more}",
         quoted(&index.name),
+        quoted(&view.place(&table.full).1),
         quoted(&table.name),
         keys.join(", ")
     )
@@ -107,7 +108,7 @@ pub(crate) fn describe_index(run: &Run<'_>, number: i64, column: i64) -> Option<
         .into_iter()
         .find(|(table, at)| index_number(table.space.id.0, u64::from(table.indexes[*at].id.0)) == number)?;
     if column == 0 {
-        return Some(index_definition(&table, at));
+        return Some(index_definition(&view, &table, at));
     }
     let index = &table.indexes[at];
     let number = usize::try_from(column - 1).ok()?;
@@ -123,7 +124,8 @@ pub(crate) fn describe_constraint(run: &Run<'_>, number: i64) -> Option<String> 
     let other =
         view.constraints().into_iter().find(|(table, at, _)| constraint_number(table.space.id.0, *at) == number);
     if let Some((table, _, shown)) = other {
-        return Some(shown_constraints::definition(Dialect::Postgres, view.prefix(), &table, &shown));
+        let shown = shown_constraints::definition(Dialect::Postgres, &|name| view.shown(name), &table, &shown);
+        return Some(crate::schemas::respelled(run.database, &shown));
     }
     if let Some(found) = super::user_types::describe_constraint(run.database, number) {
         return Some(found);
@@ -147,28 +149,57 @@ pub(crate) fn describe_view(run: &Run<'_>, number: i64) -> Option<String> {
     let view = View::of(run);
     let found = view.tables().into_iter().find(|table| table_number(table.space.id.0) == number)?;
     let saved = crate::views::of(run.database, &found.space)?;
-    let query = saved.query_with_schema(run.database, view.prefix()).ok()?;
+    let query = saved.query_shown(run.database).ok()?;
     Some(format!(" {query};"))
 }
 
-/// The name of a table, an index or a sequence.
+/// The name of a table, an index or a sequence, behind its schema unless it is found without.
 pub(crate) fn name_of(run: &Run<'_>, number: i64) -> Option<String> {
     let view = View::of(run);
-    class_rows(&view)
-        .into_iter()
-        .find(|row| row[0].as_integer() == Some(i128::from(number)))
-        .and_then(|row| row[1].as_text().map(str::to_string))
+    full_name_of(run, &view, number).map(|full| view.shown(&full))
+}
+
+/// True if the name of a table, an index or a sequence finds it without its schema.
+pub(crate) fn is_visible(run: &Run<'_>, number: i64) -> bool {
+    crate::Sql::of(run.database).speak(run.context);
+    let places = crate::schemas::path(run.database);
+    // Without schemas everything is seen: no table of the catalog has to be made for that.
+    if crate::schemas::all(run.database).is_empty() {
+        return !places.is_empty() || all().any(|table| table.number() == number);
+    }
+    let full = full_name_of(run, &View::of(run), number);
+    full.is_none_or(|full| crate::schemas::is_visible(run.database, &full))
+}
+
+/// The name in the catalog of a table, an index or a sequence.
+fn full_name_of(run: &Run<'_>, view: &View<'_>, number: i64) -> Option<String> {
+    let rows = class_rows(view);
+    let row = rows.iter().find(|row| row[0].as_integer() == Some(i128::from(number)))?;
+    let schema = row[2].as_integer().and_then(|number| i64::try_from(number).ok());
+    let schema = schema.and_then(|number| super::schema_of_number(run.database, number));
+    let name = row[1].as_text()?;
+    Some(match schema.as_deref().and_then(|schema| crate::schemas::by_name(run.database, schema)) {
+        Some(schema) => schema.full(name),
+        None => name.to_string(),
+    })
 }
 
 /// The number of a table, an index or a sequence, whose name may have a schema before it.
 pub(crate) fn number_of(run: &Run<'_>, name: &str) -> Option<i64> {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let folded = match last.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => last.to_lowercase(),
-    };
     let view = View::of(run);
-    let found = class_rows(&view).into_iter().find(|row| row[1].as_text() == Some(&folded));
+    crate::Sql::of(run.database).speak(run.context);
+    let full = crate::schemas::named(run.database, crate::schemas::Kind::Relation, name).ok()?;
+    let number_in = |full: &str| {
+        let (schema, _, local) = view.place(full);
+        let is_it = |row: &Vec<Value>| row[1].as_text() == Some(local) && row[2].as_integer() == Some(schema.into());
+        class_rows(&view).into_iter().find(is_it)
+    };
+    let as_index = || {
+        let full = crate::schemas::named(run.database, crate::schemas::Kind::Index, name).ok()?;
+        number_in(&full)
+    };
+    let folded = crate::schemas::local(run.database, &full).to_string();
+    let found = number_in(&full).or_else(as_index);
     found
         .and_then(|row| row[0].as_integer())
         .and_then(|number| i64::try_from(number).ok())

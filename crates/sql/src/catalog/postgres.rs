@@ -15,43 +15,44 @@ use crate::value::Value;
 use std::rc::Rc;
 
 pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
-    let row = |number: i64, name: &str, kind: &str, owner: i64, columns: i64, rows: f64, has_index: bool| {
-        vec![
-            int(number),
-            text(name),
-            int(PUBLIC),
-            int(0),
-            int(0),
-            int(owner),
-            int(if kind == "i" { 403 } else { 2 }),
-            int(number),
-            int(0),
-            int((rows / 100.0).ceil() as i64),
-            Value::Double(rows),
-            int(0),
-            int(0),
-            Value::Bool(has_index),
-            Value::Bool(false),
-            text("p"),
-            text(kind),
-            int(columns),
-            int(0),
-            Value::Bool(false),
-            Value::Bool(false),
-            Value::Bool(false),
-            Value::Bool(false),
-            Value::Bool(false),
-            Value::Bool(true),
-            text("d"),
-            Value::Bool(false),
-            int(0),
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            int(0),
-            int(0),
-        ]
-    };
+    let row =
+        |(number, schema, name): (i64, i64, &str), kind: &str, owner: i64, columns: i64, rows: f64, has_index: bool| {
+            vec![
+                int(number),
+                text(name),
+                int(schema),
+                int(0),
+                int(0),
+                int(owner),
+                int(if kind == "i" { 403 } else { 2 }),
+                int(number),
+                int(0),
+                int((rows / 100.0).ceil() as i64),
+                Value::Double(rows),
+                int(0),
+                int(0),
+                Value::Bool(has_index),
+                Value::Bool(false),
+                text("p"),
+                text(kind),
+                int(columns),
+                int(0),
+                Value::Bool(false),
+                Value::Bool(false),
+                Value::Bool(false),
+                Value::Bool(false),
+                Value::Bool(false),
+                Value::Bool(true),
+                text("d"),
+                Value::Bool(false),
+                int(0),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                int(0),
+                int(0),
+            ]
+        };
     let mut rows = Vec::new();
     for table in view.tables() {
         let count = columns_of(&table).count() as i64;
@@ -59,7 +60,8 @@ pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let owner = view.owner(&table);
         let number = table_number(table.space.id.0);
         let kind = if view.is_view(&table) { "v" } else { "r" };
-        let mut class = row(number, &table.name, kind, owner, count, table.row_count() as f64, has_index);
+        let schema = view.place(&table.full).0;
+        let mut class = row((number, schema, &table.name), kind, owner, count, table.row_count() as f64, has_index);
         if table.space.def().is_session {
             class[15] = text("t");
         }
@@ -73,12 +75,13 @@ pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
             let number = index_number(table.space.id.0, u64::from(index.id.0));
             let parts = table.indexes[at].parts.len() as i64;
-            rows.push(row(number, &index.name, "i", owner, parts, 0.0, false));
+            rows.push(row((number, schema, &index.name), "i", owner, parts, 0.0, false));
         }
     }
     for def in shown_sequences(view) {
         let owner = i64::from(def.owner) + 10;
-        rows.push(row(sequence_number(def.id), &def.name, "S", owner, 3, 1.0, false));
+        let (schema, _, name) = view.place(&def.name);
+        rows.push(row((sequence_number(def.id), schema, name), "S", owner, 3, 1.0, false));
     }
     rows
 }
@@ -237,7 +240,7 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         vec![
             int(number),
             text(&index.name),
-            int(PUBLIC),
+            int(view.place(&table.full).0),
             text(if index.id.0 == 0 { "p" } else { "u" }),
             Value::Bool(false),
             Value::Bool(false),
@@ -285,7 +288,7 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         rows.push(vec![
             int(constraint_number(table.space.id.0, at)),
             text(shown.name()),
-            int(PUBLIC),
+            int(view.place(&table.full).0),
             text(kind),
             Value::Bool(deferral != database::Deferral::Never),
             Value::Bool(deferral == database::Deferral::Deferred),
@@ -310,13 +313,17 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     rows
 }
 
-pub(super) fn namespace_rows(_: &View<'_>) -> Vec<Vec<Value>> {
+pub(super) fn namespace_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let schemas = [
         (PG_CATALOG, "pg_catalog", ADMIN_NUMBER),
         (PUBLIC, "public", DATABASE_OWNER),
         (INFORMATION_SCHEMA, "information_schema", ADMIN_NUMBER),
     ];
-    schemas.iter().map(|(number, name, owner)| vec![int(*number), text(name), int(*owner), Value::Null]).collect()
+    let row = |number: i64, name: &str, owner: i64| vec![int(number), text(name), int(owner), Value::Null];
+    let known = schemas.iter().map(|(number, name, owner)| row(*number, name, *owner));
+    let own = crate::schemas::all(view.database);
+    let own = own.iter().map(|schema| row(schema.number(), &schema.name, i64::from(schema.owner) + 10));
+    known.chain(own).collect()
 }
 
 /// The number of a column's default.
@@ -412,7 +419,7 @@ pub(super) fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let has_index = (0..table.indexes.len()).any(|at| !is_hidden(&table, at));
         let owner = view.database.catalog.user_name(table.space.owner());
         vec![
-            text("public"),
+            text(&view.place(&table.full).1),
             text(&table.name),
             text(&owner),
             Value::Null,
@@ -428,7 +435,7 @@ pub(super) fn pg_tables_rows(view: &View<'_>) -> Vec<Vec<Value>> {
 pub(super) fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |(table, query): (Rc<Table>, String)| {
         let owner = view.database.catalog.user_name(table.space.owner());
-        vec![text("public"), text(&table.name), text(&owner), text(&query)]
+        vec![text(&view.place(&table.full).1), text(&table.name), text(&owner), text(&query)]
     };
     view.views().into_iter().map(row).collect()
 }
@@ -436,11 +443,11 @@ pub(super) fn pg_views_rows(view: &View<'_>) -> Vec<Vec<Value>> {
 pub(super) fn pg_indexes_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |(table, at): (Rc<Table>, usize)| {
         vec![
-            text("public"),
+            text(&view.place(&table.full).1),
             text(&table.name),
             text(&table.indexes[at].name),
             Value::Null,
-            text(&index_definition(&table, at)),
+            text(&index_definition(view, &table, at)),
         ]
     };
     view.indexes().into_iter().map(row).collect()
@@ -456,8 +463,8 @@ pub(super) fn pg_sequences_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             _ => "bigint",
         };
         vec![
-            text("public"),
-            text(&def.name),
+            text(&view.place(&def.name).1),
+            text(view.place(&def.name).2),
             text(&view.database.catalog.user_name(def.owner)),
             text(ty),
             int(def.start),
@@ -506,7 +513,7 @@ pub(super) fn access_method_rows(_: &View<'_>) -> Vec<Vec<Value>> {
 pub(super) fn table_statistics(view: &View<'_>) -> Vec<Vec<Value>> {
     let row = |table: &Rc<Table>| {
         let rows = i64::try_from(table.row_count()).unwrap_or(i64::MAX);
-        vec![int(table_number(table.space.id.0)), text("public"), text(&table.name), int(rows)]
+        vec![int(table_number(table.space.id.0)), text(&view.place(&table.full).1), text(&table.name), int(rows)]
     };
     view.tables().iter().filter(|table| !view.is_view(table)).map(row).collect()
 }

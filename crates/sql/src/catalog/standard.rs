@@ -11,24 +11,32 @@ use crate::value::Value;
 use std::rc::Rc;
 
 pub(super) fn standard_views(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let row = |(table, query): (Rc<Table>, String)| {
-        vec![text(&catalog), text(&schema), text(&table.name), text(&query), text("NONE"), text("NO"), text("NO")]
+        vec![
+            text(&catalog),
+            schema_of(view, &table),
+            text(&table.name),
+            text(&query),
+            text("NONE"),
+            text("NO"),
+            text("NO"),
+        ]
     };
     view.views().into_iter().map(row).collect()
 }
 
-/// The name of the catalog, and of the schema of all tables.
-pub(super) fn schema_names(view: &View<'_>) -> (String, String) {
-    (database_name(view), "public".to_string())
+/// The name of the schema of a table.
+fn schema_of(view: &View<'_>, table: &Table) -> Value {
+    text(&view.place(&table.full).1)
 }
 
 pub(super) fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let row = |table: Rc<Table>| {
         vec![
             text(&catalog),
-            text(&schema),
+            schema_of(view, &table),
             text(&table.name),
             text(if view.is_view(&table) { "VIEW" } else { "BASE TABLE" }),
             text(""),
@@ -44,7 +52,7 @@ pub(super) fn standard_tables(view: &View<'_>) -> Vec<Vec<Value>> {
 }
 
 pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let mut rows = Vec::new();
     for table in view.tables() {
         for (number, at) in columns_of(&table) {
@@ -59,6 +67,7 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 _ => format_type(of_type, -1).to_string(),
             };
             let own = catalog_name(view.database, of_type);
+            let own_schema = super::user_types::schema_of_type(view, of_type);
             let udt = PG_TYPES.iter().find(|known| known.0 == of_type).map_or("", |known| known.1);
             let udt = own.as_deref().unwrap_or(udt);
             let (precision, scale) = match column.ty.base {
@@ -104,7 +113,7 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
             };
             rows.push(vec![
                 text(&catalog),
-                text(&schema),
+                schema_of(view, &table),
                 text(&table.name),
                 text(&column.name),
                 int(number),
@@ -141,14 +150,17 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                     .filter(|_| column.generated.is_some())
                     .map_or(Value::Null, |expression| text(&expression)),
                 text(&catalog),
-                text(if own.is_some() { "public" } else { "pg_catalog" }),
+                match own_schema {
+                    Some(schema) => text(&schema),
+                    None => text("pg_catalog"),
+                },
                 of_identity(&|def| def.start.to_string()),
                 of_identity(&|def| def.step.to_string()),
                 of_identity(&|def| def.max.to_string()),
                 of_identity(&|def| def.min.to_string()),
                 text(if identity.as_ref().is_some_and(|(_, def)| def.is_cyclic) { "YES" } else { "NO" }),
                 column.domain.as_ref().map_or(Value::Null, |_| text(&catalog)),
-                column.domain.as_ref().map_or(Value::Null, |_| text("public")),
+                column.domain.as_ref().map_or(Value::Null, |domain| text(&view.place(&domain.full).1)),
                 column.domain.as_ref().map_or(Value::Null, |domain| text(&domain.name)),
                 Value::Null,
                 Value::Null,
@@ -162,25 +174,28 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
 }
 
 pub(super) fn standard_schemas(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    ["information_schema", "pg_catalog", &schema]
-        .iter()
-        .map(|name| vec![text(&catalog), text(name), text("postgres"), text("utf8mb4"), text("utf8mb4_general_ci")])
-        .collect()
+    let catalog = database_name(view);
+    let row = |name: &str, owner: &str| {
+        vec![text(&catalog), text(name), text(owner), text("utf8mb4"), text("utf8mb4_general_ci")]
+    };
+    let known = ["information_schema", "pg_catalog", "public"].iter().map(|name| row(name, "postgres"));
+    let own = crate::schemas::all(view.database);
+    let own = own.iter().map(|schema| row(&schema.name, &view.database.catalog.user_name(schema.owner)));
+    known.chain(own).collect()
 }
 
 pub(super) fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let unique = view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint);
     let row = |(table, at): (Rc<Table>, usize)| {
         let index = &table.indexes[at];
         let kind = if index.id.0 == 0 { "PRIMARY KEY" } else { "UNIQUE" };
         vec![
             text(&catalog),
-            text(&schema),
+            schema_of(view, &table),
             text(&index.name),
             text(&catalog),
-            text(&schema),
+            schema_of(view, &table),
             text(&table.name),
             text(kind),
             text("NO"),
@@ -191,7 +206,8 @@ pub(super) fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows: Vec<Vec<Value>> = unique.map(row).collect();
     for (table, _, shown) in view.constraints() {
         let kind = if matches!(shown, Shown::Check { .. }) { "CHECK" } else { "FOREIGN KEY" };
-        let mut row = vec![text(&catalog), text(&schema), text(shown.name()), text(&catalog), text(&schema)];
+        let mut row =
+            vec![text(&catalog), schema_of(view, &table), text(shown.name()), text(&catalog), schema_of(view, &table)];
         let deferral = match shown {
             Shown::Key { deferral, .. } => deferral,
             Shown::Check { .. } => database::Deferral::Never,
@@ -205,17 +221,17 @@ pub(super) fn standard_constraints(view: &View<'_>) -> Vec<Vec<Value>> {
 }
 
 /// `referential_constraints`.
-pub(crate) fn references(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
+pub(crate) fn references(view: &View<'_>, catalog: &str, schema: &dyn Fn(&Table) -> Value) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for (table, _, shown) in view.constraints() {
         let Shown::Key { name, parent, on_delete, on_update, .. } = &shown else { continue };
         let index = parent.index.as_ref().map_or(Value::Null, |(_, name)| text(name));
         rows.push(vec![
             text(catalog),
-            schema.clone(),
+            schema(&table),
             text(name),
             text(catalog),
-            schema.clone(),
+            schema(&parent.table),
             index,
             text("NONE"),
             text(words_of(*on_update)),
@@ -228,22 +244,22 @@ pub(crate) fn references(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<
 }
 
 /// The rows of `key_column_usage` that foreign keys have.
-pub(crate) fn key_usage(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
+pub(crate) fn key_usage(view: &View<'_>, catalog: &str, schema: &dyn Fn(&Table) -> Value) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for (table, _, shown) in view.constraints() {
         let Shown::Key { name, columns, parent, .. } = &shown else { continue };
         for ((column, foreign), number) in columns.iter().zip(&parent.columns).zip(1..) {
             rows.push(vec![
                 text(catalog),
-                schema.clone(),
+                schema(&table),
                 text(name),
                 text(catalog),
-                schema.clone(),
+                schema(&table),
                 text(&table.name),
                 text(&table.columns[*column].name),
                 int(number),
                 int(number),
-                schema.clone(),
+                schema(&parent.table),
                 text(&parent.table.name),
                 text(&parent.table.columns[*foreign].name),
             ]);
@@ -253,10 +269,10 @@ pub(crate) fn key_usage(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<V
 }
 
 /// `check_constraints`.
-pub(crate) fn check_clauses(view: &View<'_>, catalog: &str, schema: &Value) -> Vec<Vec<Value>> {
-    let checks = view.constraints().into_iter().filter_map(|(_, _, shown)| match shown {
+pub(crate) fn check_clauses(view: &View<'_>, catalog: &str, schema: &dyn Fn(&Table) -> Value) -> Vec<Vec<Value>> {
+    let checks = view.constraints().into_iter().filter_map(|(table, _, shown)| match shown {
         Shown::Check { name, text: clause, .. } => {
-            Some(vec![text(catalog), schema.clone(), text(&name), text(&format!("({clause})"))])
+            Some(vec![text(catalog), schema(&table), text(&name), text(&format!("({clause})"))])
         }
         Shown::Key { .. } => None,
     });
@@ -264,27 +280,27 @@ pub(crate) fn check_clauses(view: &View<'_>, catalog: &str, schema: &Value) -> V
 }
 
 pub(super) fn standard_references(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    references(view, &catalog, &text(&schema))
+    let catalog = database_name(view);
+    references(view, &catalog, &|table| schema_of(view, table))
 }
 
 pub(super) fn standard_checks(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
-    check_clauses(view, &catalog, &text(&schema))
+    let catalog = database_name(view);
+    check_clauses(view, &catalog, &|table| schema_of(view, table))
 }
 
 pub(super) fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let mut rows = Vec::new();
     for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint) {
         let index = &table.indexes[at];
         for ((field, ..), number) in index.parts.iter().zip(1..) {
             rows.push(vec![
                 text(&catalog),
-                text(&schema),
+                schema_of(view, &table),
                 text(&index.name),
                 text(&catalog),
-                text(&schema),
+                schema_of(view, &table),
                 text(&table.name),
                 text(&table.columns[*field].name),
                 int(number),
@@ -295,16 +311,24 @@ pub(super) fn standard_keys(view: &View<'_>) -> Vec<Vec<Value>> {
             ]);
         }
     }
-    rows.extend(key_usage(view, &catalog, &text(&schema)));
+    rows.extend(key_usage(view, &catalog, &|table| schema_of(view, table)));
     rows
 }
 
 /// The columns that constraints are about: of a foreign key those that it names.
 pub(super) fn standard_usage(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let row = |table: &Table, field: usize, name: &str| {
         let column = &table.columns[field].name;
-        vec![text(&catalog), text(&schema), text(&table.name), text(column), text(&catalog), text(&schema), text(name)]
+        vec![
+            text(&catalog),
+            schema_of(view, table),
+            text(&table.name),
+            text(column),
+            text(&catalog),
+            schema_of(view, table),
+            text(name),
+        ]
     };
     let mut rows = Vec::new();
     for (table, at) in view.indexes().into_iter().filter(|(table, at)| table.indexes[*at].is_constraint) {
@@ -326,12 +350,12 @@ pub(super) fn standard_usage(view: &View<'_>) -> Vec<Vec<Value>> {
 }
 
 pub(super) fn standard_sequences(view: &View<'_>) -> Vec<Vec<Value>> {
-    let (catalog, schema) = schema_names(view);
+    let catalog = database_name(view);
     let row = |def: Rc<database::SequenceDef>| {
         vec![
             text(&catalog),
-            text(&schema),
-            text(&def.name),
+            text(&view.place(&def.name).1),
+            text(view.place(&def.name).2),
             text("bigint"),
             text(&def.start.to_string()),
             text(&def.min.to_string()),

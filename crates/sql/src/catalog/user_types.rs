@@ -1,10 +1,10 @@
 //! Types of users' own in PostgreSQL's catalog: rows of `pg_type`, `pg_enum` and `pg_constraint`, and the names of their numbers.
 
 use super::types::{PG_TYPES, modifier, storage_of, type_number};
-use super::{PUBLIC, View, constraint_number, int, numbers, text};
+use super::{View, constraint_number, int, numbers, text};
 use crate::table::Column;
 use crate::types::Type;
-use crate::user_types::{self, Kind, UserType, shown_name};
+use crate::user_types::{self, Kind, UserType};
 use crate::value::Value;
 use database::Database;
 
@@ -46,7 +46,7 @@ pub(super) fn type_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             vec![
                 int(number),
                 text(name),
-                int(PUBLIC),
+                int(view.place(&user.full).0),
                 int(owner),
                 int(size),
                 Value::Bool(size > 0 && size <= 8),
@@ -113,7 +113,7 @@ pub(super) fn constraint_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             rows.push(vec![
                 int(constraint_number(user.space.0, at)),
                 text(name),
-                int(PUBLIC),
+                int(view.place(&user.full).0),
                 text("c"),
                 Value::Bool(false),
                 Value::Bool(false),
@@ -161,11 +161,11 @@ fn with_value(condition: &str) -> String {
 }
 
 /// The name of a type of a number, and of arrays of it. None: it is none of a user's.
-pub(crate) fn name_of_number(database: &Database, number: i64, prefix: &str) -> Option<String> {
+pub(crate) fn name_of_number(database: &Database, number: i64) -> Option<String> {
     let ty = Type::of_user_number(u32::try_from(number).ok()?)?;
     let user = user_types::by_id(database, user_types::id_of(ty).0)?;
     let brackets = if ty.base == crate::types::Base::Array { "[]" } else { "" };
-    Some(format!("{prefix}{}{brackets}", shown_name(&user.name)))
+    Some(format!("{}{brackets}", crate::schemas::shown(database, &user.full)))
 }
 
 /// What `udt_name` of the standard's tables has.
@@ -173,6 +173,13 @@ pub(super) fn catalog_name(database: &Database, number: i64) -> Option<String> {
     let ty = Type::of_user_number(u32::try_from(number).ok()?)?;
     let user = user_types::by_id(database, user_types::id_of(ty).0)?;
     Some(if ty.base == crate::types::Base::Array { format!("_{}", user.name) } else { user.name.clone() })
+}
+
+/// The schema of a type of a user's, by its number.
+pub(super) fn schema_of_type(view: &View<'_>, number: i64) -> Option<String> {
+    let ty = Type::of_user_number(u32::try_from(number).ok()?)?;
+    let user = user_types::by_id(view.database, user_types::id_of(ty).0)?;
+    Some(view.place(&user.full).1)
 }
 
 /// The number of the type of a name, as a statement writes it: in quotes, with a schema before it, with brackets behind it.

@@ -17,6 +17,11 @@ impl Ddl<'_> {
         if alter.if_exists && self.dialect.is_nowhere(&alter.name) {
             return Ok(0);
         }
+        if self.dialect == Dialect::Postgres
+            && let Some(schema) = crate::schemas::wanted_schema(alter)
+        {
+            return crate::schemas::set_schema(self, alter, schema);
+        }
         if let Some(count) = self.alter_sequence(alter)? {
             return Ok(count);
         }
@@ -93,7 +98,7 @@ impl Ddl<'_> {
                         true => add()?,
                         false => self.at_once(|| {
                             add()?;
-                            keys.iter().try_for_each(|key| self.add_key(&*self.table_named(&table.name)?, key))
+                            keys.iter().try_for_each(|key| self.add_key(&*self.table_named(&table.full)?, key))
                         })?,
                     }
                 }

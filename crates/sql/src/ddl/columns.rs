@@ -61,7 +61,7 @@ impl Ddl<'_> {
         let (mut column, mut keys) = (column, keys);
         if keys.is_generated && !keys.is_primary && self.dialect == Dialect::Postgres {
             let is_temporary = table.space.def().is_session;
-            column.default = Some(self.put_serial(&table.name, &column.name, &keys.sequence, is_temporary)?);
+            column.default = Some(self.put_serial(&table.full, &column.name, &keys.sequence, is_temporary)?);
             keys.is_generated = false;
         }
         if keys.is_generated && keys.sequence.len() > 1 {
@@ -114,7 +114,7 @@ impl Ddl<'_> {
         self.reshape(table, shape)?;
         match declared.is_empty() {
             true => Ok(()),
-            false => self.put_constraints(&*self.table_named(&table.name)?, declared),
+            false => self.put_constraints(&*self.table_named(&table.full)?, declared),
         }
     }
 
@@ -230,7 +230,7 @@ impl Ddl<'_> {
         self.reshape(table, shape)?;
         match declared.is_empty() {
             true => Ok(()),
-            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
+            false => self.put_constraints(&*self.table_named(&table.full)?, &declared),
         }
     }
 
@@ -268,7 +268,7 @@ impl Ddl<'_> {
                 source.is(database::ErrorCode::FieldType) || source.is(database::ErrorCode::FieldMissing)
             });
             match is_null {
-                true => Error::new(Condition::NotNull, what).about(&table.name, Some(name), None),
+                true => Error::new(Condition::NotNull, what).about(&table.full, Some(name), None),
                 false => error,
             }
         })
@@ -283,7 +283,7 @@ impl Ddl<'_> {
             && !indexes.is_empty()
         {
             return self
-                .remaking(table, &indexes, || self.alter_column(&*self.table_named(&table.name)?, name, operation));
+                .remaking(table, &indexes, || self.alter_column(&*self.table_named(&table.full)?, name, operation));
         }
         let mut shape = self.shape_of(table)?;
         if let Op::SetDefault { value: ast::Expr::Identifier(mark) } = operation
@@ -491,7 +491,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         for name in names {
             let name = self.dialect.fold(name);
-            let table = self.table_named(&table.name)?;
+            let table = self.table_named(&table.full)?;
             let shown = table.column(self.dialect, &name).filter(|at| !table.columns[*at].is_hidden);
             let Some(at) = shown else {
                 if if_exists {
@@ -513,7 +513,7 @@ impl Ddl<'_> {
                 return Err(Error::new(Condition::InvalidTable, what).mysql(1828));
             }
             self.drop_computed_of(&table, at)?;
-            let table = self.table_named(&table.name)?;
+            let table = self.table_named(&table.full)?;
             let computed = self.generated_of(&table, at);
             if cascades && self.dialect == Dialect::Postgres && !computed.is_empty() {
                 let ident = |at: &usize| ast::Ident::with_quote('"', &table.columns[*at].name);
@@ -568,7 +568,7 @@ impl Ddl<'_> {
         self.update_space(table, 6, |out| out.extend_from_slice(&format), Some(0))?;
         match declared.is_empty() {
             true => Ok(()),
-            false => self.put_constraints(&*self.table_named(&table.name)?, &declared),
+            false => self.put_constraints(&*self.table_named(&table.full)?, &declared),
         }
     }
 }

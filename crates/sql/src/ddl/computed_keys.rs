@@ -176,7 +176,7 @@ impl Ddl<'_> {
             }
         })?;
         self.update_space(&table, 6, |out| out.extend_from_slice(&format), None)?;
-        self.table_named(&table.name)
+        self.table_named(&table.full)
     }
 
     /// An expression without parentheses around it, and without the collation that text has here anyway.
@@ -248,8 +248,9 @@ impl Ddl<'_> {
         let names: Vec<String> = names.into_iter().chain(included).collect();
         let first = format!("{}_{}_idx", table.name, names.join("_"));
         let is_free = |name: &String| {
-            let mut spaces = self.database.catalog.spaces().into_iter();
-            !spaces.any(|space| space.index_by_name(name).is_some() || space.name() == *name)
+            let name = crate::schemas::beside(self.database, &table.full, name);
+            let is_index = crate::schemas::space_of_index(self.database, &name).is_some();
+            !is_index && self.database.catalog.space_by_name(&name).is_none()
         };
         let numbered = (1..).map(|number| format!("{first}{number}"));
         std::iter::once(first.clone()).chain(numbered).find(is_free).unwrap_or(first)
@@ -296,7 +297,7 @@ impl Ddl<'_> {
     }
 
     fn remove_named(&self, table: &Table, name: &str) -> Result<()> {
-        let table = self.table_named(&table.name)?;
+        let table = self.table_named(&table.full)?;
         match table.indexes.iter().find(|index| index.name == name) {
             Some(index) => self.remove_index(&table, index),
             None => Ok(()),
@@ -308,7 +309,8 @@ impl Ddl<'_> {
     pub(super) fn remaking(&self, table: &Table, names: &[String], change: impl FnOnce() -> Result<()>) -> Result<()> {
         let known = |(_, index): &(usize, &Index)| names.contains(&index.name);
         let said = |(at, index): (usize, &Index)| {
-            let text = index_definition(table, at);
+            let view = crate::catalog::View { database: self.database, context: self.context };
+            let text = index_definition(&view, table, at);
             (index.name.clone(), index.is_constraint, text)
         };
         let all: Vec<_> = table.indexes.iter().enumerate().filter(known).map(said).collect();
@@ -318,7 +320,7 @@ impl Ddl<'_> {
             for (name, is_constraint, text) in &all {
                 for statement in self.dialect.parse(text)? {
                     let ast::Statement::CreateIndex(create) = statement else { continue };
-                    let table = self.table_named(&table.name)?;
+                    let table = self.table_named(&table.full)?;
                     self.create_computed(&Wanted::of(&create), &table, name, *is_constraint)?;
                 }
             }

@@ -264,12 +264,12 @@ impl Ddl<'_> {
                 at.map(|at| (table, at))
             }
             None => {
-                let mut spaces = self.database.catalog.spaces().into_iter().filter(|space| !space.is_system());
-                let space = spaces.find(|space| space.index_by_name(&name).is_some());
-                let table = space.map(|space| Table::of(self.database, space)).transpose()?.map(Rc::new);
-                table.and_then(|table| {
+                let found = crate::schemas::space_of_index(self.database, &name);
+                let found = found.map(|(space, name)| (Table::of(self.database, space), name));
+                let found = found.map(|(table, name)| table.map(|table| (table, name))).transpose()?;
+                found.and_then(|(table, name)| {
                     let at = table.indexes.iter().position(|index| index.name == name)?;
-                    Some((table, at))
+                    Some((Rc::new(table.named_in(self.database, self.dialect)), at))
                 })
             }
         };

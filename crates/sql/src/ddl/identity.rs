@@ -269,10 +269,10 @@ impl Ddl<'_> {
         let is_temporary = table.space.def().is_session;
         if is_key && table.generated.is_none() {
             self.put_identity(table, at, Some(identity), None)?;
-            let name = self.full_name(&format!("{}_{}_seq", table.name, column.name), is_temporary);
+            let name = self.full_name(&format!("{}_{}_seq", table.full, column.name), is_temporary);
             return self.put_linked(u64::from(table.space.id.0), &name, at, &said);
         }
-        let default = self.put_serial(&table.name, &column.name, &said, is_temporary)?;
+        let default = self.put_serial(&table.full, &column.name, &said, is_temporary)?;
         self.put_identity(table, at, Some(identity), Some(&default))
     }
 

@@ -28,6 +28,7 @@ impl Ddl<'_> {
     }
 
     pub(super) fn index_name(&self, table: &str, index: &NewIndex, number: usize) -> String {
+        let table = self.local(table);
         match (index.name.is_empty(), self.dialect, number) {
             (false, ..) => index.name.clone(),
             (true, Dialect::Tarantool, 0) => format!("pk_unnamed_{table}_1"),
@@ -47,6 +48,7 @@ impl Ddl<'_> {
         columns: &[NewColumn],
         is_taken: impl Fn(&str) -> bool,
     ) -> String {
+        let table = self.local(table);
         let names: Vec<&str> = index.fields.iter().map(|field| columns[*field].name.as_str()).collect();
         let (first, joint) = match self.dialect {
             Dialect::Mysql => (names.first().map_or_else(String::new, ToString::to_string), "_"),

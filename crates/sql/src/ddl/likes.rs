@@ -162,7 +162,7 @@ impl Ddl<'_> {
             if index_name.is_empty() || !index.is_unique {
                 let ending = if index.is_unique && !is_alone { "key" } else { "idx" };
                 let listed: Vec<&str> = index.fields.iter().map(|field| columns[*field].name.as_str()).collect();
-                let first = format!("{name}_{}_{ending}", listed.join("_"));
+                let first = format!("{}_{}_{ending}", self.local(name), listed.join("_"));
                 let numbered = (1..).map(|number| format!("{first}{number}"));
                 let is_free = |known: &String| !names.contains(known);
                 index_name = std::iter::once(first.clone()).chain(numbered).find(is_free).unwrap_or_default();

@@ -14,6 +14,7 @@ const NAME_MAX: usize = 65_000;
 
 impl Ddl<'_> {
     pub(super) fn create_table(&self, create: &ast::CreateTable) -> Result<u64> {
+        self.dialect.check_new(&create.name)?;
         let name = self.dialect.object_name(&create.name)?;
         if create.partition_of.is_some() || create.partition_by.is_some() && self.dialect == Dialect::Postgres {
             return Err(Error::unsupported("PARTITION of a table"));
@@ -32,7 +33,7 @@ impl Ddl<'_> {
             let message = match self.dialect {
                 Dialect::Tarantool => format!("Space '{name}' already exists"),
                 Dialect::Mysql => format!("Table '{name}' already exists"),
-                Dialect::Postgres => format!("relation \"{name}\" already exists"),
+                Dialect::Postgres => format!("relation \"{}\" already exists", self.local(&name)),
             };
             let is_type = crate::user_types::by_name(self.database, &name).is_some();
             if is_type && self.dialect == Dialect::Postgres && !create.temporary {

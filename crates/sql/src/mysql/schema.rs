@@ -203,7 +203,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         });
     }
     for shown in crate::shown_constraints::of(database, table) {
-        let definition = crate::shown_constraints::definition(Dialect::Mysql, "", table, &shown);
+        let definition = crate::shown_constraints::definition(Dialect::Mysql, &name, table, &shown);
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
     let engine = if table.space.rows.may_wait() { "vinyl" } else { "InnoDB" };
@@ -486,16 +486,16 @@ fn keys(view: &View<'_>) -> Vec<Vec<Value>> {
             ]);
         }
     }
-    rows.extend(crate::catalog::key_usage(view, "def", &schema(view)));
+    rows.extend(crate::catalog::key_usage(view, "def", &|_| schema(view)));
     rows
 }
 
 fn references(view: &View<'_>) -> Vec<Vec<Value>> {
-    crate::catalog::references(view, "def", &schema(view))
+    crate::catalog::references(view, "def", &|_| schema(view))
 }
 
 fn check_clauses(view: &View<'_>) -> Vec<Vec<Value>> {
-    crate::catalog::check_clauses(view, "def", &schema(view))
+    crate::catalog::check_clauses(view, "def", &|_| schema(view))
 }
 
 /// Accounts: all may know who there is, as of PostgreSQL's `pg_roles`.

@@ -8,6 +8,7 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::mysql::Said;
 use crate::plan::Plan;
+use crate::session::Session;
 use crate::types::{Base, Type};
 use database::{Context, Database};
 use sqlparser::ast;
@@ -55,7 +56,7 @@ impl Sql {
             return None;
         }
         let cache = self.cache.borrow();
-        let text = self.key_of(text);
+        let text = self.key_of(database, text);
         let known = cache.get(&Wanted(dialect, &text))?;
         (known.schema_version == database.catalog.schema_version()).then(|| Rc::clone(known))
     }
@@ -77,7 +78,7 @@ impl Sql {
         {
             return Ok(known);
         }
-        let key = (dialect, self.key_of(text).into_owned());
+        let key = (dialect, self.key_of(database, text).into_owned());
         let mut statements = dialect.statements(text).map_err(|error| error.located(text))?;
         let statement = match statements.len() {
             0 => return Err(Error::new(Condition::Empty, "Failed to execute an empty SQL statement")),
@@ -88,7 +89,9 @@ impl Sql {
             }
         };
         let bound = self.bind(database, dialect, text, statement, types);
-        let prepared = Rc::new(bound.map_err(|error| error.located(text).with_type_names(database))?);
+        let prepared = Rc::new(
+            bound.map_err(|error| error.located(text).with_type_names(database).freed_of_schemas(database, dialect))?,
+        );
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
@@ -118,27 +121,47 @@ impl Sql {
         self.speak(context);
         let Parsed { dialect, text, statement } = parsed;
         let bound = self.bind(database, dialect, &text, statement, types);
-        let prepared = Rc::new(bound.map_err(|error| error.with_type_names(database))?);
+        let prepared =
+            Rc::new(bound.map_err(|error| error.with_type_names(database).freed_of_schemas(database, dialect))?);
         if types.is_empty()
             && text.len() <= CACHED_TEXT_MAX
             && !matches!(prepared.work, Work::Schema(_) | Work::Accounts(_) | Work::Analyze(..))
             && !self.has_own_tables()
         {
-            let key = self.key_of(&text).into_owned();
+            let key = self.key_of(database, &text).into_owned();
             self.keep((dialect, key), &prepared);
         }
         Ok(prepared)
     }
 
-    /// What the plan of a text is kept by: those of sessions that are not in UTC are other ones.
-    fn key_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.is_zoned() {
-            true => Cow::Owned(format!("\0{text}")),
-            false => Cow::Borrowed(text),
+    /// What the plan of a text is kept by: those of sessions that are not in UTC are other ones, and so are those of another path.
+    fn key_of<'t>(&self, database: &Database, text: &'t str) -> Cow<'t, str> {
+        let Some(session) = self.speaking_session() else { return Cow::Borrowed(text) };
+        match (session.is_zoned(), self.path_of(database, &session)) {
+            (false, None) => Cow::Borrowed(text),
+            (true, None) => Cow::Owned(format!("\0{text}")),
+            (is_zoned, Some(path)) => Cow::Owned(format!("{path}\0{}\0{text}", u8::from(is_zoned))),
         }
     }
 
+    /// What names mean to a session beside others. None: what they mean to most.
+    fn path_of(&self, database: &Database, session: &Session) -> Option<String> {
+        session.path_setting().or_else(|| {
+            // Its own schema comes first, if there is one.
+            let known = crate::schemas::all(database);
+            if known.is_empty() || session.is_mysql {
+                return None;
+            }
+            let user = session.user.borrow();
+            known.iter().any(|schema| schema.name == *user).then(|| format!("$user {user}"))
+        })
+    }
+
     fn keep(&self, key: (Dialect, String), prepared: &Rc<Prepared>) {
+        // A long path makes it longer.
+        if key.1.len() > 2 * CACHED_TEXT_MAX {
+            return;
+        }
         let mut cache = self.cache.borrow_mut();
         if cache.len() >= CACHE_MAX {
             cache.clear();
@@ -147,6 +170,13 @@ impl Sql {
     }
 
     fn bind(&self, database: &Database, dialect: Dialect, text: &str, said: Said, types: &[Type]) -> Result<Prepared> {
+        let said = match said {
+            Said::Parsed(mut statement) if dialect == Dialect::Postgres => {
+                crate::schemas::resolve(database, &mut statement)?;
+                Said::Parsed(statement)
+            }
+            other => other,
+        };
         let binder = Binder::new(database, dialect);
         binder.declare_params(types);
         let mut columns = Vec::new();

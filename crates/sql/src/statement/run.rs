@@ -33,7 +33,8 @@ impl Sql {
         params: &[Value],
         sink: &mut dyn FnMut(&[Value]) -> Result<()>,
     ) -> Result<Outcome> {
-        self.run_prepared(database, context, prepared, params, sink).map_err(|error| error.with_type_names(database))
+        self.run_prepared(database, context, prepared, params, sink)
+            .map_err(|error| error.with_type_names(database).freed_of_schemas(database, prepared.dialect))
     }
 
     fn run_prepared(
@@ -432,6 +433,9 @@ fn schema_tag(statement: &ast::Statement) -> &'static str {
         ast::Statement::AlterType(_) => "ALTER TYPE",
         ast::Statement::DropDomain(_) => "DROP DOMAIN",
         ast::Statement::Drop { object_type: ast::ObjectType::Type, .. } => "DROP TYPE",
+        ast::Statement::CreateSchema { .. } => "CREATE SCHEMA",
+        ast::Statement::AlterSchema(_) => "ALTER SCHEMA",
+        ast::Statement::Drop { object_type: ast::ObjectType::Schema, .. } => "DROP SCHEMA",
         ast::Statement::CreateView(_) => "CREATE VIEW",
         ast::Statement::CreateIndex(_) => "CREATE INDEX",
         ast::Statement::AlterTable(alter) if crate::ddl::is_alter_sequence(alter) => "ALTER SEQUENCE",

@@ -12,7 +12,7 @@ use crate::value::Value;
 use database::{Operation, SPACE_ID, Space};
 use sqlparser::ast::{self, AlterTypeAddValuePosition as Position, AlterTypeOperation};
 use std::rc::Rc;
-use tuple::{IndexId, msgpack};
+use tuple::{IndexId, SpaceId, msgpack};
 
 pub(super) fn already(what: &str, name: &str) -> Error {
     Error::new(Condition::DuplicateObject, format!("{what} \"{name}\" already exists"))
@@ -67,17 +67,30 @@ pub(super) fn put_new(ddl: &Ddl<'_>, name: &ast::ObjectName, kind: &str, definit
     let name = ddl.dialect.object_name(name)?;
     let catalog = &ddl.database.catalog;
     if catalog.space_by_name(&name).is_some() {
-        return Err(already("type", &name));
+        return Err(already("type", crate::schemas::local(ddl.database, &name)));
     }
+    put_definition(ddl, &name, ddl.context.user(catalog), kind, |out| out.extend_from_slice(&definition))
+}
+
+/// Writes a space without fields and indexes into the catalog, which is what its definition says.
+pub(crate) fn put_definition(
+    ddl: &Ddl<'_>,
+    name: &str,
+    owner: u32,
+    kind: &str,
+    definition: impl FnOnce(&mut Vec<u8>),
+) -> Result<u64> {
     let id = ddl.as_admin(|| ddl.new_space_id())?;
+    let mut encoded = Vec::new();
+    definition(&mut encoded);
     let mut below = Vec::new();
     msgpack::encode_map(&mut below, 1);
     msgpack::encode_str(&mut below, KEY.as_bytes());
-    below.extend_from_slice(&encode_kind(kind, definition));
+    below.extend_from_slice(&encode_kind(kind, encoded));
     let mut row = Vec::new();
     msgpack::encode_array(&mut row, 7);
     msgpack::encode_uint(&mut row, id);
-    msgpack::encode_uint(&mut row, u64::from(ddl.context.user(catalog)));
+    msgpack::encode_uint(&mut row, u64::from(owner));
     msgpack::encode_str(&mut row, name.as_bytes());
     msgpack::encode_str(&mut row, b"memtx");
     msgpack::encode_uint(&mut row, 0);
@@ -173,18 +186,19 @@ fn number_at(labels: &[Label], at: usize) -> Result<Value> {
 
 /// Gives a type another name. Errors: something has it.
 pub(super) fn rename(ddl: &Ddl<'_>, user: &UserType, name: &str) -> Result<u64> {
+    let (shown, name) = (name, &crate::schemas::beside(ddl.database, &user.full, name));
     if ddl.database.catalog.space_by_name(name).is_some() {
-        return Err(already("type", name));
+        return Err(already("type", shown));
     }
     let mut value = Vec::new();
     msgpack::encode_str(&mut value, name.as_bytes());
-    super::uses::rename_type(ddl, &user.name, name, || put_field(ddl, user, 2, &value))?;
+    super::uses::rename_type(ddl, &user.full, name, || put_field(ddl, user.space, 2, &value))?;
     Ok(1)
 }
 
 /// Changes a field of the type's row in the catalog.
-fn put_field(ddl: &Ddl<'_>, user: &UserType, field: u64, value: &[u8]) -> Result<()> {
-    let key = encoded_key(&[u64::from(user.space.0)]);
+pub(crate) fn put_field(ddl: &Ddl<'_>, space: SpaceId, field: u64, value: &[u8]) -> Result<()> {
+    let key = encoded_key(&[u64::from(space.0)]);
     let mut ops = Vec::new();
     msgpack::encode_array(&mut ops, 1);
     msgpack::encode_array(&mut ops, 3);
@@ -216,7 +230,7 @@ pub(super) fn give(ddl: &Ddl<'_>, user: &UserType, owner: &ast::Owner) -> Result
     }
     let mut value = Vec::new();
     msgpack::encode_uint(&mut value, u64::from(owner));
-    put_field(ddl, user, 1, &value)
+    put_field(ddl, user.space, 1, &value)
 }
 
 /// Columns of a type, or of arrays of it.
@@ -294,7 +308,7 @@ fn drop_one(ddl: &Ddl<'_>, user: &Rc<UserType>, cascade: bool) -> Result<()> {
     }
     for (table, at) in &columns {
         let column = ast::Ident::with_quote('"', &table.columns[*at].name);
-        ddl.as_admin(|| ddl.drop_columns(&*ddl.table_named(&table.name)?, &[column], true, true))?;
+        ddl.as_admin(|| ddl.drop_columns(&*ddl.table_named(&table.full)?, &[column], true, true))?;
     }
     ddl.as_admin(|| ddl.drop_grants(u64::from(user.space.0)))?;
     ddl.delete(SPACE_ID, &[u64::from(user.space.0)])

@@ -157,7 +157,7 @@ pub(crate) fn create_domain(ddl: &Ddl<'_>, create: &ast::CreateTable) -> Result<
     }
     domain.is_not_null = nullable == Some(false);
     for (named, condition) in conditions {
-        add_check(&mut domain, &folded, named, condition)?;
+        add_check(&mut domain, ddl.local(&folded), named, condition)?;
     }
     // What is no condition of such values, or no default, is refused now.
     let binder = Binder::new(ddl.database, ddl.dialect);

@@ -27,7 +27,7 @@ mod functions;
 mod uses;
 
 pub(crate) use conditions::{check, has_conditions, of_space as conditions_of_space};
-pub(crate) use ddl::{alter, create_enum, drop_types};
+pub(crate) use ddl::{alter, create_enum, drop_types, put_definition, put_field};
 pub(crate) use domains::{alter_domain, altered, create_domain, drop_domain, is_domain, respell};
 pub(crate) use functions::find as find_function;
 
@@ -65,6 +65,8 @@ const MARK: char = '\u{3}';
 pub(crate) struct UserType {
     pub(crate) space: SpaceId,
     pub(crate) name: String,
+    /// Its name in the catalog, which has its schema before it if it is not in `public`.
+    pub(crate) full: String,
     pub(crate) owner: u32,
     pub(crate) kind: Kind,
 }
@@ -193,13 +195,20 @@ fn of_space(database: &Database, space: &Space) -> Option<UserType> {
     if !may_be_type(space) {
         return None;
     }
+    let kind = match definition(database, space, "enum") {
+        Some(labels) => decode_labels(&labels).map(Kind::Enum)?,
+        None => decode_domain(&definition(database, space, "domain")?).map(Kind::Domain)?,
+    };
+    let full = space.name();
+    let name = crate::schemas::local(database, &full).to_string();
+    Some(UserType { space: space.id, name, full, owner: space.owner(), kind })
+}
+
+/// The definition of a kind that a space without fields and indexes has among its options.
+pub(crate) fn definition(database: &Database, space: &Space, kind: &str) -> Option<Vec<u8>> {
     let said = crate::comments::below(database, space.id).into_iter().find(|(key, _)| key == KEY)?.1;
-    let kind = crate::constraint::raw_entries(&said).into_iter().find_map(|(key, value)| match key.as_str() {
-        "enum" => decode_labels(&value).map(Kind::Enum),
-        "domain" => decode_domain(&value).map(Kind::Domain),
-        _ => None,
-    })?;
-    Some(UserType { space: space.id, name: space.name(), owner: space.owner(), kind })
+    let found = crate::constraint::raw_entries(&said).into_iter().find(|(key, _)| key == kind);
+    found.map(|(_, definition)| definition)
 }
 
 fn decode_labels(bytes: &[u8]) -> Option<Vec<Label>> {
@@ -305,7 +314,8 @@ pub(crate) fn resolve(database: &Database, dialect: Dialect, declared: &DataType
         Err(error) if dialect != Dialect::Postgres || error.condition() != Condition::UndefinedObject => {
             return Err(error);
         }
-        Err(error) => error,
+        // A name of the catalog stands in quotes there.
+        Err(error) => error.reworded(|text| text.replace("\"\"", "\"")),
     };
     match find(database, dialect, declared) {
         Some((user, is_array)) => {
@@ -325,11 +335,23 @@ fn find(database: &Database, dialect: Dialect, declared: &DataType) -> Option<(R
             | ast::ArrayElemTypeDef::Parenthesis(element),
         ) => find(database, dialect, element).map(|(user, _)| (user, true)),
         DataType::Custom(name, modifiers) if modifiers.is_empty() => {
-            let name = dialect.object_name(name).ok()?;
-            match by_name(database, &name) {
+            let name = match crate::schemas::of_object(database, dialect, name) {
+                Some(full) => full,
+                None => dialect.object_name(name).ok()?,
+            };
+            let along = |name: &str| {
+                let full = crate::schemas::along_path(database, crate::schemas::Kind::Type, name);
+                by_name(database, full.as_deref().unwrap_or(name))
+            };
+            match along(&name) {
                 Some(user) => Some((user, false)),
                 // The catalog's names of arrays.
-                None => by_name(database, name.strip_prefix('_')?).map(|user| (user, true)),
+                None => {
+                    let (schema, local) = crate::schemas::split(database, &name);
+                    let element = local.strip_prefix('_')?;
+                    let element = schema.map_or_else(|| element.to_string(), |schema| schema.full(element));
+                    along(&element).map(|user| (user, true))
+                }
             }
         }
         // A name that is a word of the parser's.

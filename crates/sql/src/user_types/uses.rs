@@ -347,7 +347,7 @@ fn put_in_table(ddl: &Ddl<'_>, table: &Rc<Table>, texts: &[&(Place, String)]) ->
         match place {
             Place::Check(_, at, _) => {
                 let is_temporary = def.is_session;
-                let name = ddl.full_name(&format!("check_{}_{}", table.name, checks[*at].name), is_temporary);
+                let name = ddl.full_name(&format!("check_{}_{}", table.full, checks[*at].name), is_temporary);
                 checks[*at].function_id = ddl.put_function(&name, text, is_temporary)?;
             }
             Place::Generated(_, at) => {
@@ -412,21 +412,21 @@ impl Use {
             Place::View(_) => Ok(()),
             Place::Check(table, at, _) => {
                 let name = table.space.def().checks[*at].name.clone();
-                let now = ddl.table_named(&table.name)?;
+                let now = ddl.table_named(&table.full)?;
                 let def = now.space.def();
                 let left: Vec<_> = def.checks.iter().filter(|check| check.name != name).cloned().collect();
                 ddl.put_options(&now.space, &left, &def.foreign_keys)?;
                 ddl.drop_functions(&def.checks)
             }
             Place::Default(table, at) => {
-                let now = ddl.table_named(&table.name)?;
+                let now = ddl.table_named(&table.full)?;
                 match now.column(Dialect::Postgres, &table.columns[*at].name) {
                     Some(at) => ddl.put_default_text(&now, at, None),
                     None => Ok(()),
                 }
             }
             Place::Generated(table, at) if !table.columns[*at].is_key() => {
-                let now = ddl.table_named(&table.name)?;
+                let now = ddl.table_named(&table.full)?;
                 let column = ast::Ident::with_quote('"', &table.columns[*at].name);
                 ddl.drop_columns(&now, &[column], true, true)
             }
@@ -450,7 +450,7 @@ impl Use {
 }
 
 fn remove_index(ddl: &Ddl<'_>, table: &Table, name: &str) -> Result<()> {
-    let now = ddl.table_named(&table.name)?;
+    let now = ddl.table_named(&table.full)?;
     match now.indexes.iter().find(|index| index.name == name) {
         Some(index) => ddl.remove_index(&now, index),
         None => Ok(()),
