@@ -35,6 +35,8 @@ ARCHIVES = {"sqlalchemy": "SQLAlchemy==2.0.44", "django": "Django==5.2.8"}
 HELPERS = ["psycopg[binary]==3.2.12", "PyMySQL==1.1.2", "cryptography", "pytest==9.2.0"]
 KINDS = {"postgres": "PostgreSQL's door", "mysql": "MySQL's door"}
 
+# Eleven thousand tests on PostgreSQL's door: minutes on an idle machine.
+SQLALCHEMY_MAX_S = 3600
 SQLALCHEMY_TESTS = {
     "postgres": ["test/dialect/test_suite.py", "test/dialect/postgresql"],
     "mysql": ["test/dialect/test_suite.py", "test/dialect/mysql"],
@@ -196,11 +198,12 @@ def run_sqlalchemy(suite, python, kind, addresses, test_filter):
     url = f"postgresql+psycopg://postgres@{host}:{port}/suites" if kind == "postgres" else f"mysql+pymysql://root@{host}:{port}/suites?charset=utf8mb4"
     with tempfile.TemporaryDirectory(prefix="suite-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
+        # Traces in pytest's own style cost a second each: it reads the whole source of every function in them.
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--dropfirst", "--tb=native", "--maxfail=100000"]
         command += [f"--junitxml={report}", f"--dburi={url}"]
         command += SQLALCHEMY_TESTS[kind] + (["-k", " or ".join(test_filter)] if test_filter else [])
         with open(pathlib.Path(scratch) / "log", "w+", encoding="utf-8") as log:
-            run_group(command, dict(os.environ, PYTHONDONTWRITEBYTECODE="1"), suite, log)
+            run_group(command, dict(os.environ, PYTHONDONTWRITEBYTECODE="1"), suite, log, SQLALCHEMY_MAX_S)
             log.seek(0)
             text = log.read()
         if not report.exists():
