@@ -130,12 +130,12 @@ def fetch_go_module(directory, name, module):
     return suite
 
 
-def run_group(command, environment, directory, output):
+def run_group(command, environment, directory, output, seconds_max=SUITE_MAX_S):
     """Runs a command and whatever it starts; nothing of it is left behind. Returns False if it took too long."""
     with subprocess.Popen(command, env=environment, cwd=directory, stdin=subprocess.DEVNULL, stdout=output,
                           stderr=subprocess.STDOUT, start_new_session=True) as process:
         try:
-            process.wait(SUITE_MAX_S)
+            process.wait(seconds_max)
             return True
         except subprocess.TimeoutExpired:
             return False

@@ -434,3 +434,30 @@ fn what_no_number_holds_has_its_state() {
         assert!(db.ask(statement).starts_with("1690 22003"), "{statement}");
     }
 }
+
+#[test]
+fn what_programs_read_of_tables_and_views_is_as_it_was_said() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    db.ask(
+        "create table c (a int default '-1' comment 'x\\ny\\r\\\\z', b varchar(9) default 'l\\nm', d double default '-.001', \
+         e decimal(6,2) default 1, f double(22,6) default '0.0000') comment 'one\\ntwo'",
+    );
+    let shown = db.ask("show create table c");
+    assert_eq!(shown.matches('\n').count(), 6, "a line for each column: {shown}");
+    assert!(shown.contains(r"COMMENT 'x\ny\r\\z'") && shown.contains(r"COMMENT='one\ntwo'"), "{shown}");
+    for default in [r"DEFAULT 'l\nm'", "DEFAULT '-0.001'", "DEFAULT '1.00'", "DEFAULT '0.000000'"] {
+        assert!(shown.contains(default), "{default}: {shown}");
+    }
+    db.ask("create table k (a timestamp(5) null, b year, c enum('', 'x'), d tinyblob, e nchar(2), f int(7) zerofill)");
+    db.ask("create definer = 'scott'@'%' view v as select a, b, c, d, e, f, 1 + 1 as g from k");
+    assert_eq!(
+        db.ask("select column_type from information_schema.columns where table_name = 'v' and column_name < 'g'"),
+        "timestamp(5); year; enum('','x'); tinyblob; char(2); int(7) unsigned zerofill"
+    );
+    assert!(db.ask("create definer = 'scott'@'%' procedure p() select 1").starts_with("1235"));
+    db.ask("set session transaction isolation level repeatable read");
+    assert_eq!(db.ask("select @@transaction_isolation"), "REPEATABLE-READ");
+    db.ask("set session transaction isolation level read uncommitted");
+    assert_eq!(db.ask("select @@transaction_isolation"), "READ-UNCOMMITTED");
+}

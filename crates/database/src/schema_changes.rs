@@ -408,7 +408,7 @@ impl Database {
         timeout_ns: Option<u64>,
     ) -> Result<()> {
         while self.is_definition_taken(context, space) {
-            let owner = self.txn_id(context).unwrap_or_else(|| self.isolation.next_txn_id());
+            let owner = self.txn_id_or_fresh(context);
             let shown = Shown::Definition(space.id);
             // Others may write to it as well.
             self.pass(context, space, owner, &definition_key(space.id), &shown, timeout_ns)?;

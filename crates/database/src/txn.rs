@@ -500,6 +500,11 @@ impl Database {
         context.txn.borrow().as_ref().map(|txn| txn.id)
     }
 
+    /// Number of the open transaction, or of one that is nobody's.
+    pub fn txn_id_or_fresh(&self, context: &Context) -> u64 {
+        self.txn_id(context).unwrap_or_else(|| self.isolation.next_txn_id())
+    }
+
     /// The open transaction reads or writes rows on disk.
     pub(crate) fn note_disk(&self, context: &Context) {
         if let Some(txn) = context.txn.borrow_mut().as_mut() {

@@ -47,8 +47,10 @@ pub(crate) fn cast(dialect: Dialect, value: Value, to: Type, strictness: Strictn
         (Base::Time, value) => to_time(dialect, value, to, strictness)?,
         (Base::TimeTz, Value::Text(text)) => crate::clock::parse_zoned(&text, None, 0, to)?,
         (Base::TimeTz, Value::Datetime(moment)) => crate::clock::rounded_zoned(*moment, to),
-        (Base::Interval, Value::Text(text)) => with_digits_of_span(&crate::spans::parse_interval(&text)?, to),
-        (Base::Interval, Value::Interval(interval)) if to.length > 0 => with_digits_of_span(&interval, to),
+        (Base::Interval, Value::Text(text)) => crate::spans::typed(&crate::spans::parse_typed(&text, to)?, to),
+        (Base::Interval, Value::Interval(interval)) if to != Type::of(Base::Interval) => {
+            crate::spans::typed(&interval, to)
+        }
         (Base::Interval, value @ Value::Interval(_)) => value,
         (Base::Inet | Base::Cidr | Base::Macaddr | Base::Macaddr8, value) => to_net(dialect, value, to)?,
         (_, Value::Text(text)) if to.is_range() => crate::range::parse(&text, to, None)?,
@@ -474,6 +476,19 @@ pub(crate) fn push_hex(bytes: &[u8], digits: &[u8; 16], out: &mut String) {
     }
 }
 
+/// Bytes of binary digits, of which the last ones are those of the last byte.
+pub(crate) fn from_bits(digits: &str) -> Option<Vec<u8>> {
+    let of_byte = |byte: &[u8]| {
+        byte.iter().try_fold(0, |sum: u8, digit| match digit {
+            b'0' | b'1' => Some(sum << 1 | (digit - b'0')),
+            _ => None,
+        })
+    };
+    let mut bytes = digits.as_bytes().rchunks(8).map(of_byte).collect::<Option<Vec<u8>>>()?;
+    bytes.reverse();
+    Some(bytes)
+}
+
 /// Bytes from pairs of hexadecimal digits.
 pub(crate) fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
@@ -584,22 +599,6 @@ fn with_digits(moment: tuple::datetime::Datetime, to: Type) -> Value {
         nanoseconds: rounded.rem_euclid(1_000_000_000) as i32,
         ..moment
     }))
-}
-
-/// The span with as many digits of a second as its type has.
-fn with_digits_of_span(interval: &tuple::datetime::Interval, to: Type) -> Value {
-    let mut fields = interval.fields;
-    if to.length > 0 {
-        let unit = 10i64.pow(9 - (to.length - 1).min(6));
-        let [.., hours, minutes, seconds, nanos] = fields;
-        let all = i128::from(hours) * 3600 + i128::from(minutes) * 60 + i128::from(seconds);
-        let all = all * 1_000_000_000 + i128::from(nanos);
-        let half = i128::from(if all < 0 { -unit / 2 } else { unit / 2 });
-        let all = (all + half) / i128::from(unit) * i128::from(unit);
-        let whole = i64::try_from(all / 1_000_000_000).unwrap_or(i64::MAX);
-        fields[4..].copy_from_slice(&[whole / 3600, whole / 60 % 60, whole % 60, (all % 1_000_000_000) as i64]);
-    }
-    Value::Interval(Rc::new(tuple::datetime::Interval { fields, adjust: interval.adjust }))
 }
 
 fn to_time(dialect: Dialect, value: Value, to: Type, strictness: Strictness) -> Result<Value> {

@@ -4,6 +4,7 @@
 
 mod absent;
 mod activity;
+mod classes;
 mod depends;
 mod describe;
 mod postgres;
@@ -12,6 +13,7 @@ mod standard;
 mod types;
 mod user_types;
 
+pub(crate) use classes::check_class;
 pub(crate) use describe::{
     describe_constraint, describe_index, describe_view, description, index_definition, is_visible, name_of, number_of,
     sequence_of_number, size_of,
@@ -130,6 +132,14 @@ fn int(value: i64) -> Value {
     Value::Int(value)
 }
 
+/// An array of texts.
+fn texts(values: &[String]) -> Value {
+    let mut out = Vec::new();
+    msgpack::encode_array(&mut out, values.len() as u32);
+    values.iter().for_each(|value| msgpack::encode_str(&mut out, value.as_bytes()));
+    Value::Document(out.into())
+}
+
 /// An array of whole numbers.
 fn numbers(values: impl IntoIterator<Item = i64>) -> Value {
     let values: Vec<i64> = values.into_iter().collect();
@@ -231,6 +241,12 @@ pub(crate) fn quoted(name: &str) -> String {
     if is_plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
+/// True for one literal of text.
+fn is_literal(expression: &str) -> bool {
+    let inner = expression.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    inner.is_some_and(|inner| !inner.replace("''", "").contains('\''))
+}
+
 /// The default of a column as a statement has it.
 fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
     let named = |sequence: &str| format!("nextval('{}'::regclass)", view.shown(sequence).replace('\'', "''"));
@@ -252,7 +268,16 @@ fn default_of(view: &View<'_>, table: &Table, at: usize) -> Option<String> {
                 let name = name_of_number(view.database, number).unwrap_or_default();
                 return Some(format!("{default}::{name}"));
             }
-            Some(sequence_named_by(view.database, &default).map_or(default, |sequence| named(&sequence)))
+            if let Some(sequence) = sequence_named_by(view.database, &default) {
+                return Some(named(&sequence));
+            }
+            // A literal has its type behind it; a number and a truth value say what they are.
+            let ty = table.columns[at].ty;
+            let says_type = ty.is_number() || matches!(ty.base, Base::Bool | Base::Any | Base::Scalar);
+            Some(match is_literal(&default) && !says_type {
+                true => format!("{default}::{}", format_type(types::type_number(ty), -1)),
+                false => default,
+            })
         }
     }
 }
@@ -463,6 +488,10 @@ virtuals! {
         table_catalog: Text, table_schema: Text, table_name: Text, table_type: Text, engine: Text, is_insertable_into: Text, is_typed: Text,
         table_rows: Int8, table_collation: Text, table_comment: Text, auto_increment: Int8,
     ] => standard_tables;
+    pg_catalog.pg_opclass [
+        oid: Int8, opcmethod: Int8, opcname: Text, opcnamespace: Int8, opcowner: Int8, opcfamily: Int8, opcintype: Int8, opcdefault: Bool,
+        opckeytype: Int8,
+    ] => classes::class_rows;
     information_schema.columns [
         table_catalog: Text, table_schema: Text, table_name: Text, column_name: Text, ordinal_position: Int4, column_default: Text,
         is_nullable: Text, data_type: Text, character_maximum_length: Int4, character_octet_length: Int4, numeric_precision: Int4,

@@ -141,7 +141,5 @@ fn set_comment(field: &mut Vec<u8>, comment: Option<&str>) {
 
 /// ` COMMENT '...'` as SHOW CREATE TABLE has it.
 pub(crate) fn shown(comment: Option<&str>, mark: &str) -> String {
-    comment.map_or_else(String::new, |comment| {
-        format!(" COMMENT{mark}'{}'", comment.replace('\\', "\\\\").replace('\'', "''"))
-    })
+    comment.map_or_else(String::new, |comment| format!(" COMMENT{mark}{}", crate::mysql::text::written(comment)))
 }

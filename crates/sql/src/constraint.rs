@@ -619,8 +619,10 @@ pub(crate) fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: 
         Dialect::Postgres => &sqlparser::dialect::PostgreSqlDialect {},
         Dialect::Mysql => &sqlparser::dialect::MySqlDialect {},
     };
+    let is_mysql = dialect == Dialect::Mysql;
+    let text = if is_mysql { crate::mysql::text::with_escapes(text) } else { text.into() };
     // Texts stay as they are written.
-    let mut tokens = Tokenizer::new(parser, text).with_unescape(false).tokenize().ok()?;
+    let mut tokens = Tokenizer::new(parser, &text).with_unescape(false).tokenize().ok()?;
     let mut is_changed = false;
     for token in &mut tokens {
         if let Token::Word(word) = token {
@@ -646,7 +648,8 @@ pub(crate) fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: 
             }
         }
     }
-    is_changed.then(|| tokens.iter().map(ToString::to_string).collect())
+    let changed = || tokens.iter().map(ToString::to_string).collect::<String>();
+    is_changed.then(|| if is_mysql { crate::mysql::text::without_escapes(&changed()) } else { changed() })
 }
 
 /// When a foreign key is looked at. Errors: `NOT DEFERRABLE INITIALLY DEFERRED`.

@@ -583,6 +583,14 @@ impl Dialect {
         self.parse_tokens(tokens)
     }
 
+    /// The same of a text that was kept: what its parts were written as, whose literals have no escapes.
+    pub(crate) fn parse_kept(self, text: &str) -> Result<Vec<Statement>> {
+        match self {
+            Dialect::Mysql => self.parse(&crate::mysql::text::with_escapes(text)),
+            _ => self.parse(text),
+        }
+    }
+
     pub(crate) fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
         let text = if self == Dialect::Postgres { crate::respell::apart(text) } else { text.into() };
         let mut tokens = Tokenizer::new(self.parser(), &text)

@@ -24,7 +24,10 @@ pub(crate) struct SetCall {
 pub(crate) enum SetFunction {
     Unnest,
     Series,
-    Subscripts,
+    /// The first one is 0 for vectors of the catalog, and 1 for arrays.
+    Subscripts {
+        first: i64,
+    },
     JsonElements {
         as_text: bool,
     },
@@ -63,9 +66,9 @@ impl SetCall {
         };
         Ok(match self.function {
             SetFunction::Unnest => Box::new(flat(&a[0]).into_iter().map(one)),
-            SetFunction::Subscripts => {
+            SetFunction::Subscripts { first } => {
                 let count = elements(&a[0]).len() as i64;
-                Box::new((1..=count).map(|number| vec![Value::Int(number)]))
+                Box::new((first..first + count).map(|number| vec![Value::Int(number)]))
             }
             SetFunction::Series => series(&a)?,
             SetFunction::Options => {

@@ -119,6 +119,9 @@ pub(crate) fn definition(
         names.join(", ")
     };
     match shown {
+        Shown::Check { text, .. } if dialect == Dialect::Mysql => {
+            format!("CHECK ({})", crate::mysql::text::with_escapes(text))
+        }
         Shown::Check { text, .. } => format!("CHECK ({text})"),
         Shown::Key { columns, parent, on_delete, on_update, deferral, .. } => {
             let mut out = format!(

@@ -2,7 +2,126 @@
 
 use crate::error::{Condition, Error, Result};
 use crate::moments::DAY_US;
+use crate::types::Type;
+use crate::value::Value;
+use std::rc::Rc;
 use tuple::datetime::{ADJUST_NONE, Interval};
+
+/// The fields that a type may keep to, `interval day to hour`: their words, and the bits of each that PostgreSQL's numbers of such types have. The scale of
+/// a type is the place here, from one.
+const KEPT: [(&str, i64); 13] = [
+    ("year", YEAR),
+    ("month", MONTH),
+    ("day", DAY),
+    ("hour", HOUR),
+    ("minute", MINUTE),
+    ("second", SECOND),
+    ("year to month", YEAR | MONTH),
+    ("day to hour", DAY | HOUR),
+    ("day to minute", DAY | HOUR | MINUTE),
+    ("day to second", DAY | HOUR | MINUTE | SECOND),
+    ("hour to minute", HOUR | MINUTE),
+    ("hour to second", HOUR | MINUTE | SECOND),
+    ("minute to second", MINUTE | SECOND),
+];
+const MONTH: i64 = 1 << 1;
+const YEAR: i64 = 1 << 2;
+const DAY: i64 = 1 << 3;
+const HOUR: i64 = 1 << 10;
+const MINUTE: i64 = 1 << 11;
+const SECOND: i64 = 1 << 12;
+/// The bits of a type that keeps all fields, and the digits of one that says nothing of them.
+const ALL: i64 = 0x7fff;
+const ANY_DIGITS: i64 = 0xffff;
+
+/// The scale of the type that keeps to these fields.
+pub(crate) fn scale_of(fields: &str) -> u32 {
+    let at = KEPT.iter().position(|(words, _)| words.eq_ignore_ascii_case(fields));
+    at.and_then(|at| u32::try_from(at + 1).ok()).unwrap_or(0)
+}
+
+fn kept(ty: Type) -> Option<&'static (&'static str, i64)> {
+    KEPT.get((ty.scale as usize).checked_sub(1)?)
+}
+
+/// The words for what a type keeps to, as `information_schema` has them. None: it keeps all.
+pub(crate) fn type_words(ty: Type) -> Option<String> {
+    let (words, _) = kept(ty)?;
+    let digits = if ty.length > 0 { format!("({})", ty.length - 1) } else { String::new() };
+    Some(words.to_uppercase() + &digits)
+}
+
+/// What PostgreSQL has beside the number of the type: fields in the upper half, digits of a second in the lower one.
+pub(crate) fn modifier(ty: Type) -> i64 {
+    let fields = kept(ty).map_or(ALL, |(_, bits)| *bits);
+    let digits = if ty.length > 0 { i64::from(ty.length) - 1 } else { ANY_DIGITS };
+    if (fields, digits) == (ALL, ANY_DIGITS) { -1 } else { fields << 16 | digits }
+}
+
+/// What `format_type` says of that behind the name of the type.
+pub(crate) fn shown(modifier: i64) -> String {
+    let words = KEPT.iter().find(|(_, bits)| *bits == modifier >> 16);
+    let mut out = words.map_or_else(String::new, |(words, _)| format!(" {words}"));
+    let digits = modifier & ANY_DIGITS;
+    if modifier >= 0 && digits != ANY_DIGITS {
+        out.push_str(&format!("({digits})"));
+    }
+    out
+}
+
+/// A span from text, for a type: a number without a unit counts the last field that the type keeps. Errors: `InvalidDatetime`, `DatetimeOverflow`.
+pub(crate) fn parse_typed(text: &str, to: Type) -> Result<Interval> {
+    let Some((words, bits)) = kept(to) else { return parse_interval(text) };
+    let unit = words.rsplit(' ').next().unwrap_or_default();
+    let last = text.split_whitespace().next_back().unwrap_or_default();
+    let (_, digits) = sign_of(last);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match () {
+        () if is_number && bits & SECOND == 0 => parse_interval(&format!("{text} {unit}")),
+        // Of two numbers the first one is minutes.
+        () if words == &"minute to second" && digits.matches(':').count() == 1 => {
+            let before = &text[..text.rfind(last).unwrap_or(0)];
+            let sign = if last.starts_with('-') { "-" } else { "" };
+            parse_interval(&format!("{before}{sign}00:{digits}"))
+        }
+        () => parse_interval(text),
+    }
+}
+
+/// A span as a type keeps it: without what is smaller than its last field, and with as many digits of a second as it has.
+pub(crate) fn typed(interval: &Interval, to: Type) -> Value {
+    let mut fields = interval.fields;
+    let bits = kept(to).map_or(ALL, |(_, bits)| *bits);
+    let keeps = |units: i64| bits & units != 0;
+    let first_cut = match () {
+        () if keeps(SECOND) => 8,
+        () if keeps(MINUTE) => 6,
+        () if keeps(HOUR) => 5,
+        () if keeps(DAY) => 4,
+        () if keeps(MONTH) => 2,
+        () => 1,
+    };
+    if first_cut < 8 {
+        // Each field may have more than is one of the next.
+        let months = fields[0] * 12 + fields[1];
+        (fields[0], fields[1]) = (months / 12, months % 12);
+        let seconds = i128::from(fields[4]) * 3600 + i128::from(fields[5]) * 60 + i128::from(fields[6]);
+        let whole = i64::try_from(seconds).unwrap_or(i64::MAX);
+        fields[4..7].copy_from_slice(&[whole / 3600, whole / 60 % 60, whole % 60]);
+        fields[first_cut..].fill(0);
+    }
+    if to.length > 0 {
+        let unit = 10i64.pow(9 - (to.length - 1).min(6));
+        let [.., hours, minutes, seconds, nanos] = fields;
+        let all = i128::from(hours) * 3600 + i128::from(minutes) * 60 + i128::from(seconds);
+        let all = all * 1_000_000_000 + i128::from(nanos);
+        let half = i128::from(if all < 0 { -unit / 2 } else { unit / 2 });
+        let all = (all + half) / i128::from(unit) * i128::from(unit);
+        let whole = i64::try_from(all / 1_000_000_000).unwrap_or(i64::MAX);
+        fields[4..].copy_from_slice(&[whole / 3600, whole / 60 % 60, whole % 60, (all % 1_000_000_000) as i64]);
+    }
+    Value::Interval(Rc::new(Interval { fields, adjust: interval.adjust }))
+}
 
 /// What a span is made of.
 #[derive(Clone, Copy, Default)]

@@ -24,6 +24,8 @@ pub(crate) struct SpelledKey {
     /// DESC; the index is in ascending order all the same, and read backwards.
     pub(crate) is_descending: bool,
     pub(crate) puts_nulls_first: bool,
+    /// The class of operators that is named; it changes nothing.
+    pub(crate) class: Option<String>,
 }
 
 impl SpelledKey {
@@ -46,6 +48,8 @@ pub(crate) struct Spelled {
     pub(crate) included: Vec<String>,
     /// NULLS NOT DISTINCT.
     pub(crate) has_equal_nulls: bool,
+    /// What WITH says, as `name=value`; it changes nothing.
+    pub(crate) options: Vec<String>,
 }
 
 impl Spelled {
@@ -57,7 +61,9 @@ impl Spelled {
 
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        msgpack::encode_array(&mut out, 4);
+        // Those that say nothing of classes and options are as they were before there were such.
+        let says_more = !self.options.is_empty() || self.keys.iter().any(|key| key.class.is_some());
+        msgpack::encode_array(&mut out, if says_more { 6 } else { 4 });
         msgpack::encode_array(&mut out, self.keys.len() as u32 * 4);
         for key in &self.keys {
             msgpack::encode_str(&mut out, key.text.as_bytes());
@@ -72,6 +78,14 @@ impl Spelled {
         msgpack::encode_array(&mut out, self.included.len() as u32);
         self.included.iter().for_each(|name| msgpack::encode_str(&mut out, name.as_bytes()));
         msgpack::encode_bool(&mut out, self.has_equal_nulls);
+        if says_more {
+            msgpack::encode_array(&mut out, self.keys.len() as u32);
+            for key in &self.keys {
+                msgpack::encode_str(&mut out, key.class.as_deref().unwrap_or_default().as_bytes());
+            }
+            msgpack::encode_array(&mut out, self.options.len() as u32);
+            self.options.iter().for_each(|option| msgpack::encode_str(&mut out, option.as_bytes()));
+        }
         out
     }
 
@@ -79,13 +93,14 @@ impl Spelled {
         let mut reader = Reader::new(bytes);
         let mut found = Spelled::default();
         let text = |reader: &mut Reader<'_>| Some(String::from_utf8_lossy(reader.read_str().ok()?).into_owned());
-        reader.read_array().ok().filter(|count| *count == 4)?;
+        let count = reader.read_array().ok().filter(|count| matches!(count, 4 | 6))?;
         for _ in 0..reader.read_array().ok()? / 4 {
             found.keys.push(SpelledKey {
                 text: text(&mut reader)?,
                 is_expression: reader.read_bool().ok()?,
                 is_descending: reader.read_bool().ok()?,
                 puts_nulls_first: reader.read_bool().ok()?,
+                class: None,
             });
         }
         match reader.kind().ok()? {
@@ -96,6 +111,15 @@ impl Spelled {
             found.included.push(text(&mut reader)?);
         }
         found.has_equal_nulls = reader.read_bool().ok()?;
+        if count == 6 {
+            for at in 0..reader.read_array().ok()? {
+                let class = Some(text(&mut reader)?).filter(|class| !class.is_empty());
+                found.keys.get_mut(at as usize)?.class = class;
+            }
+            for _ in 0..reader.read_array().ok()? {
+                found.options.push(text(&mut reader)?);
+            }
+        }
         Some(found)
     }
 }

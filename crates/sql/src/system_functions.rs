@@ -139,7 +139,7 @@ crate::functions::alike! {
     "inet_server_addr" (0, 0) TEXT, true => |_, _| Ok(Value::Null);
     "inet_server_port" (0, 0) INT8, true => |_, _| Ok(Value::Null);
     "inet_client_addr" (0, 0) TEXT, true => |_, _| Ok(Value::Null);
-    "txid_current" (0, 0) INT8, true => |run, _| Ok(Value::Int(run.database.txn_id(run.context).unwrap_or(0) as i64));
+    "txid_current" (0, 0) INT8, true => |run, _| Ok(Value::Int(run.database.txn_id_or_fresh(run.context) as i64));
     "current_setting" (1, 2) TEXT, true => |run, a| {
         let found = session(run).and_then(|session| session.get(as_text(&a[0])));
         match (found, a.get(1)) {

@@ -186,6 +186,9 @@ impl Type {
     /// rounded, and it is shown with the digits that four bytes have.
     pub const FLOAT: Type = Type { base: Base::Double, length: 4, scale: 0 };
 
+    /// MySQL's `YEAR`: whole numbers, of which those of two digits mean years of two centuries.
+    pub const YEAR: Type = Type { base: Base::Int2, length: 4, scale: 0 };
+
     /// A type without numbers.
     pub const fn of(base: Base) -> Self {
         Type { base, length: 0, scale: 0 }
@@ -442,9 +445,11 @@ impl Type {
                 let base = if is_zoned { Base::TimestampTz } else { Base::Timestamp };
                 Type { length: digits.filter(|_| !is_tarantool).map_or(0, digits_of_second), ..Type::of(base) }
             }
-            D::Interval { precision, .. } => {
+            D::Interval { precision, fields } => {
                 let digits = precision.filter(|_| dialect == Dialect::Postgres);
-                Type { length: digits.map_or(0, digits_of_second), ..Type::of(Base::Interval) }
+                let fields = fields.as_ref().filter(|_| dialect == Dialect::Postgres);
+                let scale = fields.map_or(0, |fields| crate::spans::scale_of(&fields.to_string()));
+                Type { length: digits.map_or(0, digits_of_second), scale, ..Type::of(Base::Interval) }
             }
             D::Time(digits, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone)
                 if dialect == Dialect::Postgres =>
@@ -500,6 +505,14 @@ impl Type {
                 crate::clock::type_of(digits.map_or(0, |digits| u32::try_from(digits.min(6)).unwrap_or(0)))
             }
             D::Enum(..) | D::Set(..) => Type::TEXT,
+            // Numbers of such columns have no sign.
+            D::Zerofill(number) => match Type::of_ast(Dialect::Mysql, number).ok()? {
+                Type { base: Base::Int1, .. } => Type::of(Base::Uint1),
+                Type { base: Base::Int2, .. } => Type::of(Base::Uint2),
+                Type { base: Base::Int4, .. } => Type::of(Base::Uint4),
+                Type { base: Base::Int8, .. } => Type::of(Base::Uint8),
+                other => other,
+            },
             D::Bit(bits) | D::BitVarying(bits) => {
                 let length = bits.map_or(1, |bits| u32::try_from(bits.clamp(1, 64)).unwrap_or(64));
                 Type { length, ..Type::of(Base::Uint8) }
@@ -508,7 +521,7 @@ impl Type {
             | D::Numeric(ast::ExactNumberInfo::None)
             | D::Dec(ast::ExactNumberInfo::None) => Type { length: 10, ..Type::of(Base::Decimal) },
             D::Custom(name, _) => match name.to_string().to_ascii_lowercase().as_str() {
-                "year" => Type::of(Base::Int2),
+                "year" => Type::YEAR,
                 "serial" => Type::of(Base::Uint8),
                 "time" => crate::clock::type_of(0),
                 _ => return None,

@@ -77,7 +77,7 @@ pub(crate) fn of(database: &Database, space: &Space) -> Option<SavedView> {
 impl SavedView {
     /// Its query. Errors: the text is none.
     pub(crate) fn query(&self) -> Result<ast::Query> {
-        match self.dialect.parse(&self.text)?.into_iter().next() {
+        match self.dialect.parse_kept(&self.text)?.into_iter().next() {
             Some(ast::Statement::CreateView(create)) => Ok(*create.query),
             _ => Err(Error::new(Condition::Syntax, "the text of the view is no CREATE VIEW")),
         }
@@ -352,6 +352,14 @@ fn drop_view(ddl: &Ddl<'_>, name: &ast::ObjectName, if_exists: bool, cascade: bo
     Ok(1)
 }
 
+/// Errors: a query names what is not there.
+pub(crate) fn check_query(database: &Database, dialect: Dialect, text: &str) -> Result<()> {
+    match dialect.parse(text)?.into_iter().next() {
+        Some(ast::Statement::Query(query)) => Binder::new(database, dialect).bind_statement(&query).map(drop),
+        _ => Ok(()),
+    }
+}
+
 fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
     if create.materialized {
         return Err(Error::unsupported("materialized views"));
@@ -404,13 +412,13 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         let what = "CREATE VIEW specifies more column names than columns";
         return Err(Error::new(Condition::Syntax, what).mysql(1353));
     }
-    let mut columns: Vec<(String, Type)> = Vec::with_capacity(query.outputs.len());
+    let mut columns: Vec<(String, Type, Option<String>)> = Vec::with_capacity(query.outputs.len());
     for (number, output) in query.outputs.iter().enumerate() {
         let column = match create.columns.get(number) {
             Some(column) => ddl.dialect.fold(&column.name),
             None => output.name.clone(),
         };
-        if columns.iter().any(|(other, _)| ddl.dialect.is_same(other, &column)) {
+        if columns.iter().any(|(other, ..)| ddl.dialect.is_same(other, &column)) {
             let what = match ddl.dialect {
                 Dialect::Mysql => format!("Duplicate column name '{column}'"),
                 Dialect::Tarantool => format!("Space field '{column}' is duplicate"),
@@ -418,7 +426,15 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
             };
             return Err(Error::new(Condition::DuplicateColumn, what));
         }
-        columns.push((column, output.ty));
+        // MySQL's clients are shown the type that the column behind it was declared with.
+        let shown = (ddl.dialect == Dialect::Mysql)
+            .then(|| {
+                binder.column_of_slot(output.slot, |column| {
+                    column.raw_declared.clone().filter(|_| !column.is_declared_in_postgres && !column.is_key())
+                })
+            })
+            .flatten();
+        columns.push((column, output.ty, shown));
     }
     if is_temporary && known.is_none() {
         ddl.own_session()?;
@@ -446,8 +462,11 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
     msgpack::encode_str(&mut row, b"view");
     msgpack::encode_bool(&mut row, true);
     msgpack::encode_array(&mut row, columns.len() as u32);
-    for (column, ty) in &columns {
-        let declared = declared(ddl.dialect, *ty);
+    for (column, ty, shown) in &columns {
+        let declared = match shown {
+            Some(shown) => Some(("mysql_type", shown.clone())),
+            None => declared(ddl.dialect, *ty).map(|declared| ("sql_type", declared)),
+        };
         msgpack::encode_map(&mut row, 3 + u32::from(declared.is_some()));
         for (key, value) in [("name", column.as_str()), ("type", ty.field_name())] {
             msgpack::encode_str(&mut row, key.as_bytes());
@@ -455,8 +474,8 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         }
         msgpack::encode_str(&mut row, b"is_nullable");
         msgpack::encode_bool(&mut row, true);
-        if let Some(declared) = declared {
-            msgpack::encode_str(&mut row, b"sql_type");
+        if let Some((key, declared)) = declared {
+            msgpack::encode_str(&mut row, key.as_bytes());
             msgpack::encode_str(&mut row, declared.as_bytes());
         }
     }

@@ -3,7 +3,7 @@
 use super::serve::{Work, forget};
 use super::state_of;
 use runtime::fiber;
-use sql::{Condition, Control, Error, Isolation, Modes, Value};
+use sql::{Condition, Control, Error, Modes, Value};
 
 impl Work<'_> {
     /// Carries out a statement about the session.
@@ -58,9 +58,8 @@ impl Work<'_> {
 
     fn set_transaction(&mut self, modes: Modes, is_session: bool) -> Result<(), Error> {
         if is_session {
-            if let Some(isolation) = modes.isolation {
-                let name = if isolation == Isolation::Serializable { "SERIALIZABLE" } else { "READ-COMMITTED" };
-                self.session.set_variable("transaction_isolation", Value::text(name))?;
+            if let Some(name) = modes.level {
+                self.session.set_variable("transaction_isolation", Value::text(name.replace(' ', "-")))?;
             }
             if let Some(is_read_only) = modes.is_read_only {
                 self.session.set_variable("transaction_read_only", Value::Int(i64::from(is_read_only)))?;

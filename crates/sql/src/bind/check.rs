@@ -138,7 +138,7 @@ impl Binder<'_> {
     /// The expression that a text is.
     pub(crate) fn parse_expression(&self, text: &str) -> Result<ast::Expr> {
         let none = || Error::new(Condition::Syntax, format!("'{text}' is no expression"));
-        let parsed = self.dialect.parse(&format!("SELECT {text}"))?;
+        let parsed = self.dialect.parse_kept(&format!("SELECT {text}"))?;
         let Some(ast::Statement::Query(query)) = parsed.into_iter().next() else { return Err(none()) };
         let ast::SetExpr::Select(select) = *query.body else { return Err(none()) };
         match (select.projection.into_iter().next(), select.from.is_empty()) {

@@ -1,7 +1,7 @@
 //! Expressions: names, types, and what the dialects make of two values of different types.
 
 use super::{Binder, Bound, Scope};
-use crate::cast::{Strictness, cast, from_hex, parse_number};
+use crate::cast::{Strictness, cast, from_bits, from_hex, parse_number};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr};
@@ -338,6 +338,11 @@ impl Binder<'_> {
                 let digits = if digits.len() % 2 == 1 && !padded.is_empty() { &padded } else { digits };
                 let bytes = from_hex(digits)
                     .ok_or_else(|| Error::new(Condition::Syntax, format!("'{digits}' are no hexadecimal digits")))?;
+                Bound::new(Expr::Const(Value::Bytes(bytes.into())), Type::of(Base::Bytes))
+            }
+            V::SingleQuotedByteStringLiteral(bits) if self.dialect == Dialect::Mysql => {
+                let bytes = from_bits(bits)
+                    .ok_or_else(|| Error::new(Condition::Syntax, format!("'{bits}' are no binary digits")))?;
                 Bound::new(Expr::Const(Value::Bytes(bytes.into())), Type::of(Base::Bytes))
             }
             V::Boolean(value) if self.dialect == Dialect::Mysql => {

@@ -325,7 +325,12 @@ impl Binder<'_> {
                 _ if *base == Base::Int8 && table.is_object_number(name) => Type::OID,
                 _ => Type::of(*base),
             },
-            collation: None,
+            // Names of tables alone tell case in MySQL.
+            collation: if self.dialect == crate::Dialect::Mysql && *base == Base::Text && !names_table(name) {
+                self.database.catalog.collation_by_name("unicode_ci")
+            } else {
+                None
+            },
             place: Place::Slot(*slot),
             is_hidden: false,
         });
@@ -473,6 +478,11 @@ impl Binder<'_> {
         self.add_relation(scope, relation)?;
         Ok(Tree::Rows(Box::new(Plan::Series { from, to, step, slot })))
     }
+}
+
+/// True for columns of MySQL's catalog that are names of tables and databases.
+fn names_table(column: &str) -> bool {
+    ["table_name", "_schema", "schema_name", "_catalog"].iter().any(|end| column.ends_with(end))
 }
 
 /// Columns of a query as those of a relation.

@@ -167,14 +167,19 @@ impl Binder<'_> {
             },
             _ => None,
         };
-        let Some(mut text) = literal else {
+        let Some(text) = literal else {
             return Err(Error::unsupported(format!("'INTERVAL {}' with an expression", interval.value)));
         };
-        if let Some(unit) = &interval.leading_field {
-            text = format!("{text} {unit}");
-        }
-        let value = crate::spans::parse_interval(&text)?;
-        Ok(Bound::new(Expr::Const(Value::Interval(Rc::new(value))), Type::of(Base::Interval)))
+        let fields = [&interval.leading_field, &interval.last_field].into_iter().flatten();
+        let fields = fields.map(ToString::to_string).collect::<Vec<_>>().join(" to ");
+        let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
+        let length = digits.map_or(0, |digits| u32::try_from(digits.min(6)).unwrap_or(6) + 1);
+        let scale = if self.dialect == Dialect::Postgres { crate::spans::scale_of(&fields) } else { 0 };
+        let ty = Type { length, scale, ..Type::of(Base::Interval) };
+        // Units that no type keeps to: `weeks`.
+        let text = if scale == 0 { format!("{text} {fields}") } else { text };
+        let value = crate::spans::typed(&crate::spans::parse_typed(&text, ty)?, ty);
+        Ok(Bound::new(Expr::Const(value), Type::of(Base::Interval)))
     }
 
     /// LOCALTIME and LOCALTIMESTAMP: what a clock shows here and now.

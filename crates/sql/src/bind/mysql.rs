@@ -208,10 +208,10 @@ impl Binder<'_> {
         }
         Ok(Some(match (name, exprs.as_slice()) {
             // The row that would have come, in ON DUPLICATE KEY UPDATE.
-            ("values", [ast::Expr::Identifier(column)]) => self.resolve(scope, Some("excluded"), &column.value)?,
+            ("values", [ast::Expr::Identifier(column)]) => self.resolve(scope, Some(new_row(scope)), &column.value)?,
             ("values", [ast::Expr::CompoundIdentifier(parts)]) => {
                 let column = parts.last().map_or("", |part| part.value.as_str());
-                self.resolve(scope, Some("excluded"), column)?
+                self.resolve(scope, Some(new_row(scope)), column)?
             }
             ("date_add" | "adddate" | "date_sub" | "subdate", [moment, ast::Expr::Interval(interval)]) => {
                 self.bind_moved(scope, moment, interval, name.ends_with("add") || name.starts_with("add"))?
@@ -482,6 +482,13 @@ impl Binder<'_> {
         let value = Bound::new(Expr::Const(crate::mysql::assign::implicit(column.ty)), column.ty);
         Ok(self.call("implicit_default", vec![constant(&column.name), is_lenient, value])?.expr)
     }
+}
+
+/// What the row that would have come is called, which `AS new` may say: no name alone means a column of it.
+fn new_row<'s>(scope: &'s Scope<'_>) -> &'s str {
+    let relations = std::iter::successors(Some(scope), |scope| scope.parent).flat_map(|scope| &scope.relations);
+    let mut news = relations.filter(|relation| relation.columns.iter().all(|column| column.is_hidden));
+    news.next().map_or("excluded", |relation| relation.alias.as_str())
 }
 
 /// True for functions of text that make bytes of bytes.

@@ -111,7 +111,7 @@ impl Binder<'_> {
     }
 
     /// What is asked of the column of a table whose values a place has. None: it has others.
-    pub(super) fn column_of_slot<T>(
+    pub(crate) fn column_of_slot<T>(
         &self,
         slot: Slot,
         read: impl FnOnce(&crate::table::Column) -> Option<T>,

@@ -17,7 +17,7 @@ fn find(name: &str) -> Option<(SetFunction, std::ops::RangeInclusive<usize>, &'s
     Some(match name {
         "unnest" => (F::Unnest, 1..=1, &["unnest"]),
         "generate_series" => (F::Series, 2..=3, &["generate_series"]),
-        "generate_subscripts" => (F::Subscripts, 2..=2, &["generate_subscripts"]),
+        "generate_subscripts" => (F::Subscripts { first: 1 }, 2..=2, &["generate_subscripts"]),
         "json_array_elements" | "jsonb_array_elements" => (F::JsonElements { as_text: false }, 1..=1, &["value"]),
         "json_array_elements_text" | "jsonb_array_elements_text" => {
             (F::JsonElements { as_text: true }, 1..=1, &["value"])
@@ -57,15 +57,18 @@ impl Binder<'_> {
             arguments.push(self.bind(scope, expr)?);
         }
         let found = find(&name).filter(|(_, wanted, _)| wanted.contains(&arguments.len()));
-        let Some((function, _, columns)) = found else {
+        let Some((mut function, _, columns)) = found else {
             let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
             let what = format!("function {name}({}) does not exist", types.join(", "));
             return Err(Error::new(Condition::UndefinedFunction, what));
         };
         let cast = |bound: Bound, ty: Type| self.cast_to(bound, ty, Strictness::Explicit);
         let types: Vec<Type> = match function {
-            SetFunction::Unnest | SetFunction::Subscripts => {
+            SetFunction::Unnest | SetFunction::Subscripts { .. } => {
                 let array = arguments.remove(0);
+                if let SetFunction::Subscripts { first } = &mut function {
+                    *first = i64::from(!array.ty.is_vector());
+                }
                 arguments.insert(0, self.as_array(array)?);
                 match function {
                     SetFunction::Unnest => vec![arguments[0].ty.element()],

@@ -39,7 +39,7 @@ impl Binder<'_> {
         let bound = views::for_owner(self.database, &table.space, || self.bind_view_query(table, &query));
         self.views.borrow_mut().pop();
         *self.own.borrow_mut() = own;
-        let (tree, columns) = bound?;
+        let (tree, columns) = bound.map_err(|error| self.of_view(&table.name, error))?;
         let mut columns = in_order(columns, &view.columns);
         for (column, name) in columns.iter_mut().zip(&view.columns) {
             column.name.clone_from(name);
@@ -48,6 +48,20 @@ impl Binder<'_> {
         self.alias_of(alias, &mut relation)?;
         self.add_relation(scope, relation)?;
         Ok(tree)
+    }
+
+    /// MySQL says of a view whose tables have gone that it is the view which is no good.
+    fn of_view(&self, view: &str, error: Error) -> Error {
+        use Condition::{UndefinedColumn, UndefinedFunction, UndefinedTable};
+        match error.condition() {
+            UndefinedTable | UndefinedColumn | UndefinedFunction if self.dialect == crate::Dialect::Mysql => {
+                let what = format!(
+                    "View '{view}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them"
+                );
+                Error::new(UndefinedTable, what).mysql(1356)
+            }
+            _ => error,
+        }
     }
 
     fn bind_view_query(&self, table: &Rc<Table>, query: &ast::Query) -> Result<(Tree, Vec<RelationColumn>)> {

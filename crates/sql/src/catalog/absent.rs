@@ -24,7 +24,6 @@ crate::catalog::virtuals! {
     pg_catalog.pg_publication_namespace [oid: Int8, pnpubid: Int8, pnnspid: Int8] => nothing;
     pg_catalog.pg_statistic_ext [oid: Int8, stxrelid: Int8, stxname: Text, stxnamespace: Int8, stxowner: Int8, stxstattarget: Int8, stxkeys: Array, stxkind: Array] => nothing;
     pg_catalog.pg_extension [oid: Int8, extname: Text, extowner: Int8, extnamespace: Int8, extrelocatable: Bool, extversion: Text, extconfig: Array, extcondition: Array] => nothing;
-    pg_catalog.pg_opclass [oid: Int8, opcmethod: Int8, opcname: Text, opcnamespace: Int8, opcowner: Int8, opcfamily: Int8, opcintype: Int8, opcdefault: Bool, opckeytype: Int8] => nothing;
     pg_catalog.pg_foreign_table [ftrelid: Int8, ftserver: Int8, ftoptions: Array] => nothing;
     pg_catalog.pg_foreign_server [oid: Int8, srvname: Text, srvowner: Int8, srvfdw: Int8, srvtype: Text, srvversion: Text, srvacl: Array, srvoptions: Array] => nothing;
     pg_catalog.pg_auth_members [roleid: Int8, member: Int8, grantor: Int8, admin_option: Bool] => nothing;

@@ -16,8 +16,11 @@ use std::fmt::Write as _;
 pub(crate) fn index_definition(view: &View<'_>, table: &Table, at: usize) -> String {
     let index = &table.indexes[at];
     let key = |number: usize| {
-        let order = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number)).map_or("", SpelledKey::order);
-        format!("{}{order}", index_key(table, index, number, true))
+        let key = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number));
+        let order = key.map_or("", SpelledKey::order);
+        let class = key.and_then(|key| key.class.as_deref()).filter(|class| !super::classes::is_default(class));
+        let class = class.map_or_else(String::new, |class| format!(" {class}"));
+        format!("{}{class}{order}", index_key(table, index, number, true))
     };
     let keys: Vec<String> = (0..key_count(index)).map(key).collect();
     let mut more = String::new();
@@ -28,6 +31,13 @@ pub(crate) fn index_definition(view: &View<'_>, table: &Table, at: usize) -> Str
         }
         if spelled.has_equal_nulls {
             more.push_str(" NULLS NOT DISTINCT");
+        }
+        if !spelled.options.is_empty() {
+            let shown = |option: &String| match option.split_once('=') {
+                Some((name, value)) if value.bytes().all(|byte| byte.is_ascii_digit()) => format!("{name}='{value}'"),
+                _ => option.clone(),
+            };
+            let _ = write!(more, " WITH ({})", spelled.options.iter().map(shown).collect::<Vec<_>>().join(", "));
         }
         if let Some(condition) = &spelled.condition {
             let _ = write!(more, " WHERE ({condition})");

@@ -4,7 +4,7 @@ use super::describe::{columns_of_index, expressions_of, index_definition, key_co
 use super::types::{PG_TYPES, modifier, storage_of, type_number};
 use super::{
     ADMIN_NUMBER, DATABASE_OWNER, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, View, column_number, columns_of,
-    constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text,
+    constraint_number, default_of, index_number, int, is_hidden, numbers, sequence_number, table_number, text, texts,
     type_of_column,
 };
 use crate::ddl::Identity;
@@ -75,7 +75,11 @@ pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         for (at, index) in table.indexes.iter().enumerate().filter(|(at, _)| !is_hidden(&table, *at)) {
             let number = index_number(table.space.id.0, u64::from(index.id.0));
             let parts = table.indexes[at].parts.len() as i64;
-            rows.push(row((number, schema, &index.name), "i", owner, parts, 0.0, false));
+            let mut class = row((number, schema, &index.name), "i", owner, parts, 0.0, false);
+            if let Some(spelled) = index.spelled.as_ref().filter(|spelled| !spelled.options.is_empty()) {
+                class[29] = texts(&spelled.options);
+            }
+            rows.push(class);
         }
     }
     for def in shown_sequences(view) {
@@ -200,7 +204,7 @@ pub(super) fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
         let is_primary = index.id.0 == 0;
         let keys = columns_of_index(&table, index);
         let (expressions, condition) = expressions_of(index);
-        let zeros = || numbers(keys.iter().map(|_| 0));
+        let classes = (0..key_count(index)).map(|number| super::classes::class_of(&table, index, number));
         let order = |number: usize| {
             let key = index.spelled.as_ref().and_then(|spelled| spelled.keys.get(number));
             key.map_or(0, |key| i64::from(key.is_descending) + 2 * i64::from(key.puts_nulls_first))
@@ -222,8 +226,8 @@ pub(super) fn index_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             Value::Bool(true),
             Value::Bool(false),
             numbers(keys.iter().copied()),
-            zeros(),
-            zeros(),
+            numbers(keys.iter().map(|_| 0)),
+            numbers(classes),
             numbers((0..key_count(index)).map(order)),
             expressions,
             condition,
@@ -472,7 +476,7 @@ pub(super) fn pg_sequences_rows(view: &View<'_>) -> Vec<Vec<Value>> {
             int(def.max),
             int(def.step),
             Value::Bool(def.is_cyclic),
-            int(1),
+            int(def.cache.max(1)),
             last.map_or(Value::Null, int),
         ]
     };
@@ -495,7 +499,7 @@ pub(super) fn sequence_rows(view: &View<'_>) -> Vec<Vec<Value>> {
                 int(def.step),
                 int(def.max),
                 int(def.min),
-                int(1),
+                int(def.cache.max(1)),
                 Value::Bool(def.is_cyclic),
             ]
         })

@@ -128,7 +128,9 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 radix,
                 scale,
                 match column.ty.base {
-                    Base::Time | Base::TimeTz | Base::Timestamp | Base::TimestampTz if column.ty.length > 0 => {
+                    Base::Time | Base::TimeTz | Base::Interval | Base::Timestamp | Base::TimestampTz
+                        if column.ty.length > 0 =>
+                    {
                         int(i64::from(column.ty.length) - 1)
                     }
                     Base::Date => int(0),
@@ -164,7 +166,7 @@ pub(super) fn standard_columns(view: &View<'_>) -> Vec<Vec<Value>> {
                 column.domain.as_ref().map_or(Value::Null, |domain| text(&domain.name)),
                 Value::Null,
                 Value::Null,
-                Value::Null,
+                crate::spans::type_words(column.ty).map_or(Value::Null, |words| text(&words)),
                 text(&number.to_string()),
                 text("NO"),
             ]);

@@ -133,6 +133,7 @@ pub(super) fn modifier(ty: Type) -> i64 {
         Base::Text if ty.length > 0 => i64::from(ty.length) + 4,
         Base::Decimal if ty.length > 0 => i64::from(ty.length << 16 | ty.scale) + 4,
         Base::Time | Base::TimeTz | Base::Timestamp | Base::TimestampTz if ty.length > 0 => i64::from(ty.length) - 1,
+        Base::Interval => crate::spans::modifier(ty),
         _ => -1,
     }
 }
@@ -169,6 +170,7 @@ pub(crate) fn format_type(number: i64, modifier: i64) -> String {
     };
     match (number, modifier) {
         (1042 | 1043, modifier) if modifier > 4 => format!("{name}({})", modifier - 4),
+        (1186, modifier) => format!("{name}{}", crate::spans::shown(modifier)),
         (1700, modifier) if modifier > 4 => {
             format!("{name}({},{})", (modifier - 4) >> 16, (modifier - 4) & 0xffff)
         }

@@ -189,8 +189,7 @@ impl Ddl<'_> {
         let text = match choices.filter(|choices| column.ty.is_number() && !choices.is_set()) {
             // The number of the word among those that the column allowed.
             Some(choices) => {
-                let words =
-                    choices.words().iter().map(|word| format!("'{}'", word.replace('\'', "''").replace('\\', "\\\\")));
+                let words = choices.words().iter().map(|word| format!("'{}'", word.replace('\'', "''")));
                 format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
             }
             None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),

@@ -19,6 +19,8 @@ pub(super) struct Wanted<'s> {
     pub(super) keys: &'s [ast::IndexColumn],
     pub(super) predicate: Option<&'s ast::Expr>,
     pub(super) include: &'s [ast::Ident],
+    /// WITH.
+    pub(super) options: &'s [ast::Expr],
     pub(super) is_unique: bool,
     /// Nulls are equal to each other.
     pub(super) has_equal_nulls: bool,
@@ -30,6 +32,7 @@ impl<'s> Wanted<'s> {
             keys: &create.columns,
             predicate: create.predicate.as_ref(),
             include: &create.include,
+            options: &create.with,
             is_unique: create.unique,
             has_equal_nulls: create.unique && create.nulls_distinct == Some(false),
         }
@@ -44,12 +47,15 @@ impl Ddl<'_> {
             return create.columns.iter().any(|column| matches!(column.column.expr, ast::Expr::Nested(_)));
         }
         let is_column = |column: &ast::IndexColumn| {
-            let is_plain = !is_descending(&column.column) && column.column.options.nulls_first != Some(true);
+            let is_plain = !is_descending(&column.column)
+                && column.column.options.nulls_first != Some(true)
+                && column.operator_class.is_none();
             is_plain && matches!(self.bare(&column.column.expr), ast::Expr::Identifier(_))
         };
         self.dialect == Dialect::Postgres
             && (create.predicate.is_some()
                 || !create.include.is_empty()
+                || !create.with.is_empty()
                 || create.unique && create.nulls_distinct == Some(false)
                 || !create.columns.iter().all(is_column))
     }
@@ -214,7 +220,10 @@ impl Ddl<'_> {
             };
             let is_descending = is_descending(&key.column);
             let puts_nulls_first = key.column.options.nulls_first.unwrap_or(is_descending);
-            keys.push(SpelledKey { text, is_expression, is_descending, puts_nulls_first });
+            let class = key.operator_class.as_ref().filter(|_| self.dialect == Dialect::Postgres);
+            let class = class.map(|class| self.dialect.object_name(class)).transpose()?;
+            class.as_deref().map_or(Ok(()), crate::catalog::check_class)?;
+            keys.push(SpelledKey { text, is_expression, is_descending, puts_nulls_first, class });
         }
         let mut predicate = wanted.predicate;
         while let Some(ast::Expr::Nested(inner)) = predicate {
@@ -225,6 +234,7 @@ impl Ddl<'_> {
             condition: predicate.map(ToString::to_string),
             has_equal_nulls: wanted.has_equal_nulls,
             included: wanted.include.iter().map(column).collect::<Result<_>>()?,
+            options: wanted.options.iter().map(option_of_index).collect::<Result<_>>()?,
         })
     }
 
@@ -377,5 +387,24 @@ fn some_value(ty: Type) -> Option<&'static str> {
         _ if ty.is_range() => Some("'empty'"),
         Base::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
         _ => None,
+    }
+}
+
+/// What WITH says of an index, as PostgreSQL keeps it. Errors: it has no such parameter.
+fn option_of_index(option: &ast::Expr) -> Result<String> {
+    let text = option.to_string();
+    let (name, value) = text.split_once(" = ").unwrap_or((&text, "true"));
+    match name {
+        "fillfactor"
+        | "deduplicate_items"
+        | "buffering"
+        | "fastupdate"
+        | "gin_pending_list_limit"
+        | "pages_per_range"
+        | "autosummarize" => Ok(format!("{name}={}", value.trim_matches('\''))),
+        _ => {
+            let what = format!("unrecognized parameter \"{name}\"");
+            Err(Error::new(Condition::InvalidArgument, what))
+        }
     }
 }

@@ -198,7 +198,8 @@ impl Ddl<'_> {
         };
         let is_expression = |column: &ast::IndexColumn| matches!(column.column.expr, ast::Expr::Nested(_));
         let is_computed = has_equal_nulls || self.dialect == Dialect::Mysql && columns.iter().any(is_expression);
-        let wanted = Wanted { keys: columns, predicate: None, include: &[], is_unique, has_equal_nulls };
+        let (include, options) = (&[], &[]);
+        let wanted = Wanted { keys: columns, predicate: None, include, options, is_unique, has_equal_nulls };
         is_computed.then_some(ComputedKey { name, wanted })
     }
 

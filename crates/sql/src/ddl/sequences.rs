@@ -276,13 +276,16 @@ pub(crate) fn said_of(options: &[SequenceOptions]) -> Vec<Said> {
     let text = |expr: &ast::Expr| Some(expr.to_string().replace(' ', ""));
     let said = options.iter().filter_map(|option| {
         Some(match option {
+            // What goes without saying.
+            SequenceOptions::Cache(cache) if cache.to_string() == "1" => return None,
             SequenceOptions::DataType(ty) => ("as", Some(ty.to_string().to_lowercase())),
             SequenceOptions::IncrementBy(by, _) => ("increment", text(by)),
             SequenceOptions::MinValue(value) => ("minvalue", value.as_ref().and_then(text)),
             SequenceOptions::MaxValue(value) => ("maxvalue", value.as_ref().and_then(text)),
             SequenceOptions::StartWith(value, _) => ("start", text(value)),
             SequenceOptions::Cycle(is_no) => ("cycle", Some((!is_no).to_string())),
-            SequenceOptions::Cache(_) | SequenceOptions::OwnedBy(_) => return None,
+            SequenceOptions::Cache(cache) => ("cache", text(cache)),
+            SequenceOptions::OwnedBy(_) => return None,
         })
     });
     said.map(|(name, value)| (name.to_string(), value)).collect()
@@ -293,6 +296,9 @@ pub(super) fn said_again(def: &SequenceDef) -> Vec<Said> {
     let numbers = [("increment", def.step), ("minvalue", def.min), ("maxvalue", def.max), ("start", def.start)];
     let mut said: Vec<Said> = numbers.iter().map(|(name, value)| (name.to_string(), Some(value.to_string()))).collect();
     said.push(("cycle".to_string(), Some(def.is_cyclic.to_string())));
+    if def.cache > 1 {
+        said.push(("cache".to_string(), Some(def.cache.to_string())));
+    }
     said
 }
 
@@ -341,6 +347,13 @@ pub(crate) fn change(def: &mut SequenceDef, said: &[Said], is_new: bool) -> Resu
         Some(None) => def.max = highest,
         None if is_new => def.max = highest,
         None => def.max = def.max.min(most),
+    }
+    // How many numbers a session may take at once: each is taken alone, whatever that is.
+    if let Some(Some(cache)) = value_of("cache") {
+        def.cache = number(cache)?;
+        if def.cache <= 0 {
+            return refuse(format!("CACHE ({}) must be greater than zero", def.cache));
+        }
     }
     if let Some(cycles) = value_of("cycle") {
         def.is_cyclic = cycles == Some("true");

@@ -65,7 +65,6 @@ impl Choices {
                         end = at + 1 + place + 1;
                         break;
                     }
-                    '\\' => word.extend(chars.next().map(|(_, c)| c)),
                     c => word.push(c),
                 }
             }
@@ -133,6 +132,20 @@ impl Choices {
                 Some(Value::text(words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(",")))
             }
         }
+    }
+}
+
+/// The year that a value means: of two digits one between 1970 and 2069. Errors: YEAR has none such.
+fn year_of(value: &Value) -> Result<Value> {
+    let number = cast(Dialect::Mysql, value.clone(), Type::of(Base::Int8), Strictness::Assignment)?;
+    // As a number 0 is no year; as a text of one or two digits it is 2000.
+    let is_short = value.as_text().is_some_and(|text| text.trim().len() <= 2);
+    match number.as_integer() {
+        Some(0) if !is_short => Ok(Value::Int(0)),
+        Some(year @ 0..=69) => Ok(Value::Int(year as i64 + 2000)),
+        Some(year @ 70..=99) => Ok(Value::Int(year as i64 + 1900)),
+        Some(year @ 1901..=2155) => Ok(Value::Int(year as i64)),
+        _ => Err(Error::new(Condition::NumericOutOfRange, "")),
     }
 }
 
@@ -245,6 +258,9 @@ impl Assigned {
                 return Err(Error::new(Condition::Truncated, ""));
             }
             return Err(Error::new(Condition::TypeMismatch, ""));
+        }
+        if self.to == Type::YEAR {
+            return year_of(value);
         }
         if self.to.base == Base::Double
             && let Value::Text(text) = value

@@ -1,5 +1,6 @@
 //! `information_schema` as MySQL has it, and definitions of tables as its programs read them.
 
+use super::text::{with_escapes, written};
 use crate::catalog::{View, Virtual, virtuals};
 use crate::dialect::Dialect;
 use crate::session::Session;
@@ -22,6 +23,10 @@ pub(crate) fn database(session: Option<&Session>) -> String {
     let name = session.map(|session| session.database.borrow().clone()).unwrap_or_default();
     if name.is_empty() { DATABASE.to_string() } else { name }
 }
+
+/// The database of the catalog, and tables there that MySQL has not.
+const CATALOG: &str = "information_schema";
+const OWN_TABLES: [&str; 2] = ["shown_grants", "warnings"];
 
 /// The type of a column as MySQL writes it: `int unsigned`, `varchar(20)`.
 pub(crate) fn type_name(column: &Column) -> String {
@@ -71,6 +76,7 @@ pub(crate) fn shown_type(declared: &str) -> String {
             false => out.extend(c.to_lowercase()),
         }
     }
+    let is_filled = out.contains(" zerofill");
     let out = out.replace(", ", ",").replace(" zerofill", "");
     let (name, rest) = out.split_at(out.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(out.len()));
     let behind = rest.split_once(')').map_or("", |(_, behind)| behind);
@@ -83,6 +89,18 @@ pub(crate) fn shown_type(declared: &str) -> String {
     };
     match name {
         "bool" | "boolean" => "tinyint(1)".to_string(),
+        // The width says how many zeros clients put before it.
+        _ if is_number && is_filled => {
+            let width = rest.strip_prefix('(').and_then(|rest| rest.split(')').next()).unwrap_or(match name {
+                "tinyint" => "3",
+                "smallint" => "5",
+                "mediumint" => "8",
+                "bigint" => "20",
+                _ => "10",
+            });
+            format!("{name}({width}) unsigned zerofill")
+        }
+        "year" => "year".to_string(),
         "tinyint" if rest.starts_with("(1)") => format!("tinyint(1){behind}"),
         "float" if rest.starts_with('(') && !rest.contains(',') => {
             let bits = rest.trim_start_matches('(').split(')').next().and_then(|bits| bits.parse::<u32>().ok());
@@ -104,6 +122,19 @@ fn collation_of(column: &Column) -> Option<&'static str> {
     (column.ty.base == Base::Text).then_some(if column.collation.is_some() { COLLATION } else { BINARY_COLLATION })
 }
 
+/// A number as a column shows it: `-.001` as `-0.001`, and with the digits that its type has. None: the text is none.
+fn shown_number(text: &str, column: &Column) -> Option<String> {
+    text.parse::<f64>().ok()?;
+    let value = crate::cast::cast(Dialect::Mysql, Value::text(text), column.ty, crate::cast::Strictness::Assignment);
+    let value = value.ok()?;
+    let declared = column.declared.as_deref().filter(|_| column.ty.base == Base::Double);
+    let digits = declared.and_then(|declared| declared.split_once(',')?.1.split(')').next()?.trim().parse().ok());
+    Some(match (digits, value.as_double()) {
+        (Some(digits @ 0..=30usize), Some(number)) => format!("{number:.digits$}"),
+        _ => crate::cast::display(Dialect::Mysql, &value),
+    })
+}
+
 /// What stands in a column where nothing is said, as it is shown: without quotes. None: nothing or null.
 fn shown_default(column: &Column) -> Option<(String, bool)> {
     let text = column.default.as_ref()?;
@@ -111,6 +142,11 @@ fn shown_default(column: &Column) -> Option<(String, bool)> {
         return None;
     }
     let bare = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    if column.ty.is_number()
+        && let Some(number) = shown_number(bare.unwrap_or(text), column)
+    {
+        return Some((number, true));
+    }
     match bare {
         Some(bare) => Some((bare.replace("''", "'"), true)),
         None if text.parse::<f64>().is_ok() => Some((text.clone(), true)),
@@ -141,16 +177,15 @@ fn extra(table: &Table, at: usize) -> String {
 /// CREATE TABLE for a table that is there.
 pub(crate) fn definition(database: &Database, table: &Table) -> String {
     let name = |name: &str| format!("`{}`", name.replace('`', "``"));
-    let literal = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
     let mut lines = Vec::new();
     for at in table.visible() {
         let column = &table.columns[at];
-        let mut line = format!("  {} {}", name(&column.name), type_name(column));
+        let mut line = format!("  {} {}", name(&column.name), with_escapes(&type_name(column)));
         if collation_of(column) == Some(BINARY_COLLATION) {
             let _ = write!(line, " CHARACTER SET utf8mb4 COLLATE {BINARY_COLLATION}");
         }
         if let Some(generated) = &column.generated {
-            let _ = write!(line, " GENERATED ALWAYS AS ({}) {}", generated.text().1, generated.word());
+            let _ = write!(line, " GENERATED ALWAYS AS ({}) {}", with_escapes(generated.text().1), generated.word());
         }
         if !column.is_nullable {
             line.push_str(" NOT NULL");
@@ -158,8 +193,8 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         let is_generated = table.generated.is_some_and(|(field, _)| field == at);
         match shown_default(column) {
             _ if is_generated => line.push_str(" AUTO_INCREMENT"),
-            Some((text, true)) => _ = write!(line, " DEFAULT {}", literal(&text)),
-            Some((text, false)) => _ = write!(line, " DEFAULT {text}"),
+            Some((text, true)) => _ = write!(line, " DEFAULT {}", written(&text)),
+            Some((text, false)) => _ = write!(line, " DEFAULT {}", with_escapes(&text)),
             None if column.is_nullable
                 && column.generated.is_none()
                 && !matches!(
@@ -190,7 +225,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             let column = &table.columns[*field];
             match (&column.generated, column.is_hidden) {
                 (_, false) => Some(name(&column.name)),
-                (Some(generated), true) => expression_of(generated).map(|text| format!("({text})")),
+                (Some(generated), true) => expression_of(generated).map(|text| format!("({})", with_escapes(text))),
                 (None, true) => None,
             }
         };
@@ -301,7 +336,14 @@ fn tables(view: &View<'_>) -> Vec<Vec<Value>> {
     };
     // Temporary ones are not listed, as in MySQL.
     let tables = view.tables().into_iter().filter(|table| !table.space.def().is_session);
-    tables.map(row).collect()
+    let of_catalog = VIRTUALS.iter().filter(|table| table.schema == CATALOG && !OWN_TABLES.contains(&table.name));
+    let of_catalog = of_catalog.map(|table| {
+        let mut row = vec![Value::Null; 21];
+        (row[0], row[1], row[3]) = (text("def"), text(CATALOG), text("SYSTEM VIEW"));
+        (row[2], row[20]) = (text(&table.name.to_uppercase()), text(""));
+        row
+    });
+    tables.map(row).chain(of_catalog).collect()
 }
 
 fn views(view: &View<'_>) -> Vec<Vec<Value>> {
@@ -310,7 +352,7 @@ fn views(view: &View<'_>) -> Vec<Vec<Value>> {
             text("def"),
             schema(view),
             text(&table.name),
-            text(&query),
+            text(&with_escapes(&query)),
             text("NONE"),
             text("NO"),
             text(&format!("{}@%", view.database.catalog.user_name(table.space.owner()))),
@@ -733,6 +775,9 @@ mod tests {
             ("DATETIME(6)", "datetime(6)"),
             ("LONGTEXT", "longtext"),
             ("INTEGER", "int"),
+            ("TINYINT(4) ZEROFILL", "tinyint(4) unsigned zerofill"),
+            ("INTEGER UNSIGNED ZEROFILL", "int(10) unsigned zerofill"),
+            ("YEAR(4)", "year"),
         ] {
             assert_eq!(shown_type(declared), shown, "{declared}");
         }

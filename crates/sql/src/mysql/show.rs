@@ -21,7 +21,7 @@ pub(super) fn columns_query(table: &str, is_full: bool) -> String {
     format!(
         "SELECT column_name AS Field, column_type AS Type, {collation}is_nullable AS `Null`, column_key AS `Key`, \
          column_default AS `Default`, extra AS Extra{more} FROM information_schema.columns \
-         WHERE table_name = known_table({table}) ORDER BY ordinal_position"
+         WHERE table_name = known_table({table}, TRUE) ORDER BY ordinal_position"
     )
 }
 

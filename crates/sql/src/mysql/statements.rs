@@ -150,6 +150,7 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
             }
             return words.accounts(&first).map(Some);
         }
+        "create" if words.word_at(0) == "definer" && words.is_view() => return Ok(None),
         "create" | "drop" | "alter"
             if matches!(
                 words.word_at(0).as_str(),
@@ -201,7 +202,7 @@ pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
@@ -214,6 +215,14 @@ pub(super) fn parsed(query: &str) -> Result<Said> {
 }
 
 impl Words {
+    /// True for CREATE DEFINER = ... [SQL SECURITY ...] VIEW.
+    fn is_view(&self) -> bool {
+        (0..)
+            .map_while(|at| self.token(at).map(|_| self.word_at(at)))
+            .find(|word| matches!(word.as_str(), "view" | "trigger" | "procedure" | "function" | "event"))
+            .is_some_and(|word| word == "view")
+    }
+
     fn is_chained(&mut self) -> bool {
         self.skip("work");
         self.word_at(0) == "and" && self.word_at(1) == "chain"
@@ -228,13 +237,18 @@ impl Words {
                 ("read", "write") => modes.is_read_only = Some(false),
                 // One moment for all that it reads.
                 ("consistent", "snapshot") => modes.isolation = Some(Isolation::Serializable),
-                ("read", _) if is_word => modes.isolation = Some(Isolation::ReadCommitted),
+                ("read", second) if is_word => {
+                    modes.isolation = Some(Isolation::ReadCommitted);
+                    modes.level = Some(if second == "uncommitted" { "READ-UNCOMMITTED" } else { "READ-COMMITTED" });
+                }
                 ("repeatable", _) => {
-                    modes.isolation = Some(Isolation::Serializable);
+                    (modes.isolation, modes.level) = (Some(Isolation::Serializable), Some("REPEATABLE-READ"));
                     // Its second word is READ.
                     self.at += 1;
                 }
-                ("serializable", _) => modes.isolation = Some(Isolation::Serializable),
+                ("serializable", _) => {
+                    (modes.isolation, modes.level) = (Some(Isolation::Serializable), Some("SERIALIZABLE"));
+                }
                 _ => {}
             }
             self.at += 1;

@@ -158,6 +158,49 @@ fn quoted_name(text: &str, at: usize) -> (String, usize) {
     (name, text.len())
 }
 
+/// A text as a literal of one line: what SHOW CREATE TABLE has, whose lines clients take apart.
+pub(crate) fn written(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('\'');
+    for c in text.chars() {
+        match c {
+            '\0' => out.push_str("\\0"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("''"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// A text that was kept, in whose literals a backslash is one, as a statement has it: with two in place of each.
+pub(crate) fn with_escapes(kept: &str) -> Cow<'_, str> {
+    if !kept.contains('\\') {
+        return Cow::Borrowed(kept);
+    }
+    let mut out = String::with_capacity(kept.len() + 8);
+    let mut quote = None;
+    for c in kept.chars() {
+        match (quote, c) {
+            (None, '\'' | '"' | '`') => quote = Some(c),
+            // A doubled one ends the literal and begins it anew.
+            (Some(begun), c) if c == begun => quote = None,
+            (Some('\'' | '"'), '\\') => out.push('\\'),
+            _ => {}
+        }
+        out.push(c);
+    }
+    Cow::Owned(out)
+}
+
+/// The way back, for texts that [`with_escapes`] has made.
+pub(crate) fn without_escapes(text: &str) -> String {
+    text.replace("\\\\", "\\")
+}
+
 /// The bytes that a literal means.
 fn unescaped(body: &[u8], quote: u8) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
@@ -221,7 +264,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn backslashes_of_kept_texts_are_doubled_within_literals() {
+        for (kept, wanted) in [
+            ("a <> 'x'", "a <> 'x'"),
+            (r"a <> 'x\y''\' AND `n\m` = ''", r"a <> 'x\\y''\\' AND `n\m` = ''"),
+            (r#"a <> "it's \""#, r#"a <> "it's \\""#),
+        ] {
+            assert_eq!(with_escapes(kept), wanted);
+            assert_eq!(without_escapes(&with_escapes(kept)), kept);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_is_written_in_one_line_means_the_same(text in "[a'\\\\\n\r\0\t\"ä]{0,20}") {
+            let literal = written(&text);
+            prop_assert!(!literal.contains(['\n', '\r', '\0']));
+            prop_assert_eq!(unescaped(&literal.as_bytes()[1..literal.len() - 1], b'\''), text.as_bytes());
+        }
+
         #[test]
         fn names_are_quoted_once(text in "[\"'`\\\\a/*#! äö-]{0,40}") {
             let once = with_quoted_names(&text);
