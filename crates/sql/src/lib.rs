@@ -82,6 +82,7 @@ mod user_types;
 mod value;
 mod views;
 mod window;
+mod written;
 mod zones;
 
 pub use advisory::LOCKS_MAX as ADVISORY_LOCKS_MAX;

@@ -106,7 +106,7 @@ pub(crate) fn words_of(action: Action) -> &'static str {
 /// What stands behind the name of a constraint in CREATE TABLE. The schema stands before the names of tables.
 pub(crate) fn definition(dialect: Dialect, schema: &str, table: &Table, shown: &Shown) -> String {
     let name = |name: &str| match dialect {
-        Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+        Dialect::Mysql => crate::written::name(dialect, name),
         _ => quoted(name),
     };
     let list = |table: &Table, columns: &[usize]| {

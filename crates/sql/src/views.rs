@@ -11,9 +11,10 @@ use crate::error::{Condition, Error, Result};
 use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
 use crate::types::{Base, Type};
+use crate::written::written;
 use database::{Database, Operation, Privileges, SPACE_ID, Space};
-use sqlparser::ast;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
@@ -87,86 +88,41 @@ impl SavedView {
 impl SavedView {
     /// Its query, with a schema before the names of tables and views that are in the catalog. Errors: the text is none.
     pub(crate) fn query_with_schema(&self, database: &Database, schema: &str) -> Result<String> {
-        let query = self.query()?;
-        let text = query.to_string();
-        if schema.is_empty() {
-            return Ok(text);
+        let mut query = self.query()?;
+        if !schema.is_empty() {
+            let own = query.with.iter().flat_map(|with| &with.cte_tables);
+            let own = own.map(|table| self.dialect.fold(&table.alias.name)).collect();
+            let mut qualified = Qualified { database, dialect: self.dialect, schema, own };
+            let _ = VisitMut::visit(&mut query, &mut qualified);
         }
-        let own: Vec<String> = query
-            .with
-            .iter()
-            .flat_map(|with| &with.cte_tables)
-            .map(|table| self.dialect.fold(&table.alias.name))
-            .collect();
-        let tokens = self.dialect.tokens(&text)?;
-        let mut tables = places_of_tables(&tokens).into_iter().peekable();
-        let mut out = String::with_capacity(text.len() + 64);
-        for (at, token) in tokens.iter().enumerate() {
-            if tables.next_if_eq(&at).is_some()
-                && let Token::Word(word) = &token.token
-            {
-                let name = self.dialect.fold(&ast::Ident {
-                    value: word.value.clone(),
-                    quote_style: word.quote_style,
-                    span: token.span,
-                });
-                if !own.contains(&name) && database.catalog.space_by_name(&name).is_some() {
-                    out.push_str(schema);
-                }
-            }
-            out.push_str(&token.token.to_string());
-        }
-        Ok(out)
+        Ok(written(self.dialect, &query))
     }
 }
 
-/// Where the words of a query stand that name tables without their schemas, in order.
-fn places_of_tables(tokens: &[TokenWithSpan]) -> Vec<usize> {
-    let mut places = Vec::new();
-    // Of each parenthesis that is open: it has a SELECT, it is within FROM.
-    let mut open = vec![(false, false)];
-    let (mut is_expected, mut before) = (false, String::new());
-    let seen = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| seen(token)) {
-        if is_expected && matches!(token.token, Token::Word(_)) {
-            let next = tokens[at + 1..].iter().find(seen).map(|token| &token.token);
-            if !matches!(next, Some(Token::Period | Token::LParen)) {
-                places.push(at);
+/// Puts a schema before the names of tables that have none.
+struct Qualified<'a> {
+    database: &'a Database,
+    dialect: Dialect,
+    schema: &'a str,
+    /// The tables of WITH, which have none.
+    own: Vec<String>,
+}
+
+impl VisitorMut for Qualified<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &mut ast::TableFactor) -> ControlFlow<()> {
+        if let ast::TableFactor::Table { name, args: None, .. } = table
+            && let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice()
+        {
+            let folded = self.dialect.fold(ident);
+            if !self.own.contains(&folded) && self.database.catalog.space_by_name(&folded).is_some() {
+                let schema = ast::Ident::new(self.schema.trim_end_matches('.'));
+                name.0.insert(0, ast::ObjectNamePart::Identifier(schema));
             }
         }
-        let Some(level) = open.last_mut() else { break };
-        let word = match &token.token {
-            Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-            _ => String::new(),
-        };
-        match (&token.token, word.as_str()) {
-            (Token::LParen, _) => {
-                let is_joined = is_expected;
-                open.push((is_joined, is_joined));
-                continue;
-            }
-            (Token::RParen, _) => {
-                open.pop();
-                is_expected = false;
-            }
-            (Token::Comma, _) => is_expected = level.1,
-            (_, "select") => (*level, is_expected) = ((true, false), false),
-            (_, "from") if level.0 && before != "distinct" => (level.1, is_expected) = (true, true),
-            (_, "join") => is_expected = level.1,
-            (_, "lateral" | "only") if is_expected => {}
-            (
-                _,
-                "where" | "group" | "having" | "order" | "limit" | "offset" | "window" | "union" | "except"
-                | "intersect" | "on",
-            ) => {
-                level.1 &= word == "on";
-                is_expected = false;
-            }
-            _ => is_expected = false,
-        }
-        before = word;
+        ControlFlow::Continue(())
     }
-    places
 }
 
 /// A step whose rows are found with the rights of another user: the owner of a view.
@@ -423,7 +379,7 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         ddl.own_session()?;
     }
     let plain = ast::CreateView { or_replace: false, if_not_exists: false, temporary: false, ..create.clone() };
-    let text = marked(ddl.dialect, &plain.to_string());
+    let text = marked(ddl.dialect, &written(ddl.dialect, &plain));
     let (id, owner) = match &known {
         Some(known) => (u64::from(known.id.0), known.owner()),
         None => (ddl.new_table_id(is_temporary)?, ddl.context.user(&ddl.database.catalog)),

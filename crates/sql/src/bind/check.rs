@@ -102,7 +102,9 @@ impl Binder<'_> {
         expr.walk(&mut |part| {
             all += usize::from(is_moment(part));
             match part {
-                Expr::Cast(to, _, inner) => makes_one |= is_zoned(*to) && !matches!(**inner, Expr::Const(_)),
+                Expr::Cast(to, _, inner) => {
+                    makes_one |= (is_zoned(*to) || to.is_zoned()) && !matches!(**inner, Expr::Const(_))
+                }
                 Expr::Call(function, given) => {
                     makes_one |=
                         function.name == "make_timestamptz" || function.name == "to_timestamp" && given.len() > 1;

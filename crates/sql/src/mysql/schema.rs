@@ -110,9 +110,8 @@ fn shown_default(column: &Column) -> Option<(String, bool)> {
     if text.eq_ignore_ascii_case("null") {
         return None;
     }
-    let bare = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
-    match bare {
-        Some(bare) => Some((bare.replace("''", "'"), true)),
+    match crate::written::meant(Dialect::Mysql, text) {
+        Some(bare) => Some((bare, true)),
         None if text.parse::<f64>().is_ok() => Some((text.clone(), true)),
         // Texts within an expression stay as they are.
         None if text.contains(['\'', '"', '`']) => Some((text.clone(), false)),
@@ -140,8 +139,8 @@ fn extra(table: &Table, at: usize) -> String {
 
 /// CREATE TABLE for a table that is there.
 pub(crate) fn definition(database: &Database, table: &Table) -> String {
-    let name = |name: &str| format!("`{}`", name.replace('`', "``"));
-    let literal = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+    let name = |name: &str| crate::written::name(Dialect::Mysql, name);
+    let literal = |text: &str| crate::written::literal(Dialect::Mysql, text);
     let mut lines = Vec::new();
     for at in table.visible() {
         let column = &table.columns[at];
