@@ -442,6 +442,28 @@ fn a_large_table_gets_a_primary_key_a_slice_at_a_time() {
     assert_eq!(db.ask("select * from big order by id"), "-1,new; 1,note; 2,note; 3,note; SELECT 4");
 }
 
+#[test]
+fn a_table_gets_another_shape_in_time_or_not_at_all() {
+    let mut rig = start_postgres();
+    let mut db = Postgres::to(&mut rig, "me");
+    assert_eq!(db.ask("create table big (id int primary key, note text, unique (note))"), "CREATE TABLE");
+    let filled = db.ask("insert into big select n, 'note' || n from generate_series(1, 50000) as n");
+    assert_eq!(filled, "INSERT 0 50000");
+    let ended = "57014: canceling statement due to statement timeout";
+    db.ask("set statement_timeout = 1");
+    // While rows are computed, and when they are put in.
+    assert_eq!(db.ask("alter table big alter column id type text using repeat(id::text, 9)"), ended);
+    assert_eq!(db.ask("alter table big drop column note"), ended);
+    assert_eq!(db.ask("begin; alter table big drop column note"), format!("BEGIN; {ended}"));
+    db.ask("rollback");
+    db.ask("set statement_timeout = 0");
+    assert!(db.ask("insert into big values (5, 'five')").starts_with("23505"));
+    assert!(db.ask("insert into big values (0, 'note5')").starts_with("23505"));
+    assert_eq!(db.ask("select count(*), sum(id), max(note) from big"), "50000,1250025000,note9999; SELECT 1");
+    assert_eq!(db.ask("alter table big drop column note"), "ALTER TABLE");
+    assert_eq!(db.ask("select * from big where id = 5"), "5; SELECT 1");
+}
+
 /// It met somebody in each of its slices, and gave up after twenty tries.
 #[test]
 fn an_update_of_all_rows_comes_to_its_end_beside_who_changes_single_ones() {

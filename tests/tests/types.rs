@@ -1,6 +1,7 @@
 //! Types that users make, through the real binary: where they are kept, who may change them, and what other doors and clients see of them.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use lycosa_tests::mysql::Mysql;
 use lycosa_tests::{Postgres, Rig, field, start_postgres, text};
 
 const OPEN: &str = "box.schema.user.grant('guest', 'super', nil, nil, { if_not_exists = true })";
@@ -171,4 +172,97 @@ fn parameters_and_columns_have_the_number_of_their_type() {
     // A number that stands for nothing is shown as it is.
     assert_eq!(rig.eval("box.space.t:insert({3, 7, box.NULL})").code(), 0);
     assert_eq!(db.ask("select m from t where id = 3"), "7; SELECT 1");
+}
+
+/// Backslashes and quotes went lost where an expression was kept as text: another condition, and other values, from the next reading on.
+#[test]
+fn what_is_kept_as_text_means_the_same_when_it_is_read_again() {
+    let mut rig = lycosa_tests::mysql::start();
+    let mut db = Mysql::to(&mut rig);
+    let made = db.ask(
+        r#"create table kt (id int primary key, a varchar(40) default 'a\\b\'c\n' comment 'co\\\'m',
+            b varchar(40) default (concat('it\'s', "q\"\\", '''''')), c varchar(40), g varchar(60) as (concat(c, 'n\\d\'')) stored,
+            e enum('a\\b', 'it\'s') default 'a\\b', `q\` int, constraint kc check (c <> 'x\\y' and c <> 'it\'s' and c <> ''''''),
+            key kf ((concat(c, '\\')))) comment = 'of\\all\''"#,
+    );
+    assert_eq!(made, "ok 0 0");
+    let view = r"create view kv as select id, concat(c, '\\n\'', '''''') as `x``\` from kt where c <> '\\'";
+    assert_eq!(db.ask(view), "ok 0 0");
+    let check = |db: &mut Mysql| {
+        db.ask("set sql_mode = ''; delete from kt");
+        assert_eq!(db.ask(r"insert into kt (id, c) values (1, 'q'), (2, '\\'), (3, '''')"), "ok 3 0");
+        let row = r"615C622763\0A,it'sq".replace(r"\0", "0") + r#""\'',q,716E5C6427,a\b,null"#;
+        assert_eq!(db.ask("select hex(a), b, c, hex(g), e, `q\\` from kt where id = 1"), row);
+        for refused in [r"'x\\y'", r"'it\'s'", "''''''"] {
+            let answer = db.ask(&format!("insert into kt (id, c) values (9, {refused})"));
+            assert!(answer.starts_with("3819 HY000"), "{refused}: {answer}");
+        }
+        assert_eq!(db.ask(r"select id, `x``\` from kv order by id"), r"1,q\n'''; 3,'\n'''");
+    };
+    check(&mut db);
+    rig.restart(&["--listen", "mysql://127.0.0.1:0"]);
+    let mut db = Mysql::to(&mut rig);
+    check(&mut db);
+    // What is shown makes the same again.
+    let table = db.ask("show create table kt").strip_prefix("kt,").unwrap().to_string();
+    let shown = db.ask("show create view kv");
+    let view = &shown[shown.find("VIEW `kv`").unwrap()..shown.find(",utf8mb4").unwrap()];
+    assert_eq!(db.ask("drop view kv; drop table kt"), "ok 0 0 | ok 0 0");
+    assert_eq!(db.ask(&table), "ok 0 0", "{table}");
+    assert_eq!(db.ask(&format!("CREATE {view}")), "ok 0 0", "{view}");
+    check(&mut db);
+    assert_eq!(db.ask("show create table kt"), format!("kt,{table}"));
+    // What a session says of quotes is of what it writes, not of what is there.
+    for mode in ["ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES"] {
+        db.ask(&format!("set sql_mode = '{mode}'"));
+        assert_eq!(db.ask("alter table kt rename column c to d, rename column a to z"), "ok 0 0", "{mode}");
+        assert_eq!(db.ask("alter table kt rename column z to a, rename column d to c"), "ok 0 0", "{mode}");
+        check(&mut db);
+    }
+}
+
+#[test]
+fn what_postgresql_keeps_as_text_means_the_same_when_it_is_read_again() {
+    let mut rig = start_postgres();
+    let mut db = Postgres::to(&mut rig, "guest");
+    let made = db.ask(
+        r#"create domain kd as text default E'd\\\'' check (value <> E'\\' and value <> '''''');
+           create table kt (id int primary key, a text default E'a\\b\'' || '\''' || U&'\0041''', c text, d kd, "q""\" int default 4,
+               g text generated always as (c || E'\\n' || $q$it's$q$) stored, constraint kc check (c <> '\''' and c <> E'it\'s' and c <> ''''''));
+           create unique index ki on kt ((c || E'\\')) where c <> E'\'';
+           create view kv as select id, c || E'\\\'' as "x""\" from kt where c <> E'\\' and c not like '%\%';"#,
+    );
+    assert_eq!(made, "CREATE DOMAIN; CREATE TABLE; CREATE INDEX; CREATE VIEW");
+    let check = |db: &mut Postgres| {
+        db.ask("delete from kt");
+        assert_eq!(db.ask(r"insert into kt (id, c) values (1, 'q'), (2, '\'), (3, ''''), (4, '''')"), "INSERT 0 4");
+        let row = db.ask(r#"select a, c, d, "q""\", g from kt where id = 1"#);
+        assert_eq!(row, r"a\b'\'A',q,d\',4,q\nit's; SELECT 1");
+        for refused in [r"'\'''", "'it''s'", "''''''"] {
+            let answer = db.ask(&format!("insert into kt (id, c) values (9, {refused})"));
+            assert!(answer.starts_with("23514"), "{refused}: {answer}");
+        }
+        assert!(db.ask(r"insert into kt (id, c) values (9, '\')").starts_with("23505"));
+        assert!(db.ask(r"insert into kt (id, d) values (9, '\')").starts_with("23514"));
+        assert_eq!(db.ask(r#"select id, "x""\" from kv order by id"#), r"1,q\'; 3,'\'; 4,'\'; SELECT 3");
+    };
+    check(&mut db);
+    rig.restart(&["--listen", "postgres://127.0.0.1:0"]);
+    let mut db = Postgres::to(&mut rig, "guest");
+    check(&mut db);
+    // What is shown makes the same again.
+    let shown = |db: &mut Postgres, what: &str| db.ask(what).rsplit_once("; SELECT").unwrap().0.to_string();
+    let view = shown(&mut db, "select pg_get_viewdef('kv'::regclass)");
+    let check_text = shown(&mut db, "select pg_get_constraintdef(oid) from pg_constraint where conname = 'kc'");
+    let index = shown(&mut db, "select indexdef from pg_indexes where indexname = 'ki'");
+    assert_eq!(db.ask("drop view kv; drop index ki; alter table kt drop constraint kc").matches("; ").count(), 2);
+    assert_eq!(db.ask(&format!("create view kv as {view}")), "CREATE VIEW", "{view}");
+    assert_eq!(db.ask(&format!("alter table kt add constraint kc {check_text}")), "ALTER TABLE", "{check_text}");
+    assert_eq!(db.ask(&index), "CREATE INDEX", "{index}");
+    check(&mut db);
+    assert_eq!(
+        db.ask("alter table kt rename column c to e; alter table kt rename column e to c"),
+        "ALTER TABLE; ALTER TABLE"
+    );
+    check(&mut db);
 }

@@ -297,6 +297,11 @@ impl Context {
         self.deadline_ns.replace(ns)
     }
 
+    /// True if the statement has taken longer than it may.
+    pub fn is_out_of_time(&self) -> bool {
+        self.deadline_ns.get().is_some_and(|deadline| runtime::fiber::now_ns() >= deadline)
+    }
+
     /// Has statements wait for a lock for so long, unless they say themselves how long; without, as the configuration says.
     pub fn set_lock_timeout(&self, ns: Option<u64>) {
         self.lock_timeout_ns.set(ns);

@@ -58,7 +58,7 @@ pub(crate) fn give_turn(context: &Context, ns: u64) -> Result<()> {
     if fiber::sleep(ns) == Wake::Cancelled {
         return Err(Error::new(ErrorCode::ProcLua, &[&"fiber is cancelled"]));
     }
-    match context.deadline_ns.get().is_some_and(|deadline| fiber::now_ns() >= deadline) {
+    match context.is_out_of_time() {
         true => Err(Error::new(ErrorCode::ProcLua, &[&OUT_OF_TIME])),
         false => Ok(()),
     }

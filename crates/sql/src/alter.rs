@@ -2,7 +2,8 @@
 //!
 //! One transaction reads all rows, empties the table by dropping its indexes, changes its definition, makes the indexes anew and puts the
 //! rows in again in their new shape. So it is there as a whole or not at all, and the table keeps its number: rights, keys that name its rows and triggers stay.
-//! Nobody else has a turn between the first change and the last row, which is why there is a bound on rows ([`REWRITTEN_MAX`]).
+//! Nobody else has a turn between the first change and the last row, which is why there is a bound on rows ([`REWRITTEN_MAX`]). The time that a statement
+//! may take ends it all the same, and everything is as before.
 
 use crate::bind::Binder;
 use crate::cast::Strictness;
@@ -25,6 +26,9 @@ use tuple::msgpack;
 
 /// Rows of a table whose shape is changed.
 pub const REWRITTEN_MAX: usize = 200_000;
+
+/// Rows between two looks at the clock.
+const ROWS_PER_LOOK: usize = 256;
 
 /// Where the values of a column come from.
 pub(crate) enum Source {
@@ -337,7 +341,8 @@ impl Ddl<'_> {
                 let row = encode_index(id, *number, &index.name, index, &shape.columns);
                 self.execute(INDEX_ID, Operation::Insert { tuple: &row })?;
             }
-            for row in &rows {
+            for (number, row) in rows.iter().enumerate() {
+                self.check_time(number)?;
                 let put = self.database.execute(self.context, &table.space, Operation::Insert { tuple: row });
                 put.map_err(|error| Error::of_database(error, self.dialect))?;
             }
@@ -375,6 +380,14 @@ impl Ddl<'_> {
         table.space.runs_triggers.set(runs_triggers);
         done?;
         self.drop_functions(&before.checks)
+    }
+
+    /// Looks at the clock at some of the rows. Errors: `Cancelled` if the statement has taken longer than it may.
+    fn check_time(&self, number: usize) -> Result<()> {
+        match number.is_multiple_of(ROWS_PER_LOOK) && self.context.is_out_of_time() {
+            true => Err(Error::new(Condition::Cancelled, "canceling statement due to statement timeout")),
+            false => Ok(()),
+        }
     }
 
     /// All rows of a table as they are to be, encoded.
@@ -436,6 +449,7 @@ impl Ddl<'_> {
         }
         let mut rows = Vec::with_capacity(found.len());
         for (number, row) in found.iter().enumerate() {
+            self.check_time(number)?;
             for (field, slot) in &fields {
                 run.frame[*slot] = row.field(*field).map_or(Value::Null, Value::decode);
             }

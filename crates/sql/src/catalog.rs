@@ -41,6 +41,7 @@ use crate::shown_constraints::{self, Shown};
 use crate::table::Table;
 use crate::types::Base;
 use crate::value::Value;
+use crate::written::written;
 use database::{Context, Database, SpaceKind};
 use std::rc::Rc;
 use tuple::msgpack;
@@ -188,7 +189,7 @@ impl View<'_> {
     pub(crate) fn views(&self) -> Vec<(Rc<Table>, String)> {
         let query = |table: Rc<Table>| {
             let view = crate::views::of(self.database, &table.space)?;
-            let query = view.query().ok()?.to_string();
+            let query = written(view.dialect, &view.query().ok()?);
             Some((table, query))
         };
         self.tables().into_iter().filter_map(query).collect()

@@ -4,6 +4,7 @@
 
 use crate::constraint::{encode_entries, raw_entries};
 use crate::ddl::{Ddl, encoded_key};
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::Table;
 use database::{Database, Operation, SPACE_ID, Space};
@@ -141,5 +142,7 @@ fn set_comment(field: &mut Vec<u8>, comment: Option<&str>) {
 
 /// ` COMMENT '...'` as SHOW CREATE TABLE has it.
 pub(crate) fn shown(comment: Option<&str>, mark: &str) -> String {
-    comment.map_or_else(String::new, |comment| format!(" COMMENT{mark}{}", crate::mysql::text::written(comment)))
+    comment.map_or_else(String::new, |comment| {
+        format!(" COMMENT{mark}{}", crate::written::literal(Dialect::Mysql, comment))
+    })
 }

@@ -7,10 +7,11 @@ use crate::error::{Condition, Error, Result};
 use crate::shown_constraints::Shown;
 use crate::table::Table;
 use crate::types::Base;
+use crate::written::{name as quoted_name, with_words, written};
 use database::{Action, CheckDef, Deferral, FUNC_ID, FieldRef, ForeignKeyDef, Operation, SPACE_ID, Space};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::Token;
 use std::rc::Rc;
 use storage::Key;
 use tuple::msgpack::{self, Reader};
@@ -64,7 +65,7 @@ impl Ddl<'_> {
                     numbered(&format!("{}{middle}_check", table.name), number)
                 }
             })?;
-            let text = expr.to_string();
+            let text = written(self.dialect, expr);
             let binder = crate::bind::Binder::new(self.database, self.dialect);
             let shape = Rc::new(Table::of(self.database, Rc::clone(&table.space))?);
             check_is_of_row(&binder.bind_check(&shape, &text, None)?.0)?;
@@ -144,7 +145,7 @@ impl Ddl<'_> {
     fn only_column(&self, table: &Table, expr: &ast::Expr) -> Option<String> {
         let shape = Rc::new(Table::of(self.database, Rc::clone(&table.space)).ok()?);
         let binder = crate::bind::Binder::new(self.database, self.dialect);
-        let (_, fields) = binder.bind_check(&shape, &expr.to_string(), None).ok()?;
+        let (_, fields) = binder.bind_check(&shape, &written(self.dialect, expr), None).ok()?;
         match fields.as_slice() {
             [(field, _)] => Some(table.columns[*field as usize].name.clone()),
             _ => None,
@@ -614,42 +615,12 @@ fn numbered(name: &str, number: usize) -> String {
 
 /// The text of a condition with another name of a column. None: it does not speak of it.
 pub(crate) fn with_column_renamed(dialect: Dialect, text: &str, old: &str, new: &str) -> Option<String> {
-    let parser: &dyn sqlparser::dialect::Dialect = match dialect {
-        Dialect::Tarantool => &sqlparser::dialect::SQLiteDialect {},
-        Dialect::Postgres => &sqlparser::dialect::PostgreSqlDialect {},
-        Dialect::Mysql => &sqlparser::dialect::MySqlDialect {},
-    };
-    let is_mysql = dialect == Dialect::Mysql;
-    let text = if is_mysql { crate::mysql::text::with_escapes(text) } else { text.into() };
-    // Texts stay as they are written.
-    let mut tokens = Tokenizer::new(parser, &text).with_unescape(false).tokenize().ok()?;
-    let mut is_changed = false;
-    for token in &mut tokens {
-        if let Token::Word(word) = token {
-            let ident = ast::Ident {
-                value: word.value.clone(),
-                quote_style: word.quote_style,
-                span: sqlparser::tokenizer::Span::empty(),
-            };
-            if dialect.is_same(&dialect.fold(&ident), old) {
-                word.value = new.to_string();
-                word.quote_style = match dialect {
-                    Dialect::Mysql => Some('`'),
-                    // Words of the language stay in quotes.
-                    Dialect::Postgres
-                        if crate::catalog::quoted(new) == new
-                            && matches!(Token::make_word(new, None), Token::Word(word) if word.keyword == Keyword::NoKeyword) =>
-                    {
-                        None
-                    }
-                    _ => Some('"'),
-                };
-                is_changed = true;
-            }
-        }
-    }
-    let changed = || tokens.iter().map(ToString::to_string).collect::<String>();
-    is_changed.then(|| if is_mysql { crate::mysql::text::without_escapes(&changed()) } else { changed() })
+    // Words of the language stay in quotes.
+    let is_bare = dialect == Dialect::Postgres
+        && crate::catalog::quoted(new) == new
+        && matches!(Token::make_word(new, None), Token::Word(word) if word.keyword == Keyword::NoKeyword);
+    let written = if is_bare { new.to_string() } else { quoted_name(dialect, new) };
+    with_words(dialect, text, |word| dialect.is_same(&dialect.fold(word), old).then(|| written.clone()))
 }
 
 /// When a foreign key is looked at. Errors: `NOT DEFERRABLE INITIALLY DEFERRED`.

@@ -3,6 +3,7 @@
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::table::Table;
+use crate::written::written;
 use database::{Context, Database};
 use sqlparser::ast::{self, Statement};
 
@@ -89,6 +90,8 @@ pub enum Control {
         name: String,
         /// The query.
         query: Box<ast::Query>,
+        /// The same, to be prepared.
+        text: String,
         /// The rows outlive the transaction.
         is_held: bool,
         /// Nobody goes back in them.
@@ -298,12 +301,12 @@ pub(crate) fn of(database: &Database, dialect: Dialect, statement: &Statement) -
             let types = named.map(|named| Ok(named?.of_parameter()));
             Control::Prepare {
                 name: dialect.fold(name),
-                text: statement.to_string(),
+                text: written(dialect, statement),
                 types: types.collect::<Result<_>>()?,
             }
         }
         Statement::Execute { name: Some(name), parameters, .. } => {
-            let values: Vec<String> = parameters.iter().map(ToString::to_string).collect();
+            let values: Vec<String> = parameters.iter().map(|value| written(dialect, value)).collect();
             let values = (!values.is_empty()).then(|| format!("SELECT {}", values.join(", ")));
             Control::Execute { name: dialect.object_name(name)?, values }
         }
@@ -314,6 +317,7 @@ pub(crate) fn of(database: &Database, dialect: Dialect, statement: &Statement) -
             [ast::Declare { names, for_query: Some(query), hold, scroll, binary, .. }] if names.len() == 1 => {
                 Control::Declare {
                     name: dialect.fold(&names[0]),
+                    text: written(dialect, &**query),
                     query: query.clone(),
                     is_held: *hold == Some(true),
                     is_forward_only: *scroll == Some(false),
@@ -468,7 +472,7 @@ fn copy_of(
     }
     let rows = match source {
         ast::CopySource::Query(_) if !is_to => return Err(Error::new(Condition::Syntax, "COPY FROM takes a table")),
-        ast::CopySource::Query(query) => Copied::Query(query.to_string()),
+        ast::CopySource::Query(query) => Copied::Query(written(Dialect::Postgres, query)),
         ast::CopySource::Table { table_name, columns } => Copied::Table(table_name.clone(), columns.clone()),
     };
     let mut format = CopyFormat::Text;
@@ -566,11 +570,12 @@ impl Copied {
                 listed = names.map(|name| ast::Ident::with_quote('"', name)).collect();
             }
         }
-        let listed = listed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let listed = listed.iter().map(|name| written(Dialect::Postgres, name)).collect::<Vec<_>>().join(", ");
         let (shown, given) = match listed.is_empty() {
             true => ("*", String::new()),
             false => (listed.as_str(), format!(" ({listed})")),
         };
+        let name = written(Dialect::Postgres, name);
         Ok((format!("SELECT {shown} FROM {name}"), format!("INSERT INTO {name}{given} OVERRIDING SYSTEM VALUE")))
     }
 }

@@ -583,16 +583,12 @@ impl Dialect {
         self.parse_tokens(tokens)
     }
 
-    /// The same of a text that was kept: what its parts were written as, whose literals have no escapes.
-    pub(crate) fn parse_kept(self, text: &str) -> Result<Vec<Statement>> {
-        match self {
-            Dialect::Mysql => self.parse(&crate::mysql::text::with_escapes(text)),
-            _ => self.parse(text),
-        }
-    }
-
     pub(crate) fn tokens(self, text: &str) -> Result<Vec<TokenWithSpan>> {
-        let text = if self == Dialect::Postgres { crate::respell::apart(text) } else { text.into() };
+        let text = match self {
+            Dialect::Postgres => crate::respell::apart(text),
+            Dialect::Mysql => crate::mysql::text::with_known_escapes(text),
+            Dialect::Tarantool => text.into(),
+        };
         let mut tokens = Tokenizer::new(self.parser(), &text)
             .tokenize_with_location()
             .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
@@ -640,7 +636,7 @@ impl Dialect {
         }
     }
 
-    fn parser(self) -> &'static dyn sqlparser::dialect::Dialect {
+    pub(crate) fn parser(self) -> &'static dyn sqlparser::dialect::Dialect {
         match self {
             Dialect::Tarantool => &SQLiteDialect {},
             Dialect::Postgres => &PostgreSqlDialect {},

@@ -4,6 +4,7 @@
 //! expressions read there. So a join copies nothing, and a subquery sees the row around it without being told.
 
 use crate::arithmetic::{Arithmetic, Manner, calculate, negate};
+use crate::array::each::Each;
 use crate::cast::{Strictness, cast, display};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -150,6 +151,8 @@ pub(crate) enum Expr {
     Coalesce(Vec<Expr>),
     /// The value, which also goes to a place: what is set behind it reads it there.
     Keep(Slot, Box<Expr>),
+    /// An array whose elements become something else.
+    Each(Box<Each>),
 }
 
 /// Characters that LIKE compares between two looks at the clock.
@@ -300,6 +303,7 @@ impl Expr {
                 run.canonical(collation, value)?
             }
             Expr::Subquery(subquery) => subquery.eval(run)?,
+            Expr::Each(each) => each.eval(run)?,
             Expr::Coalesce(parts) => {
                 for part in parts {
                     let value = part.eval(run)?;
@@ -405,6 +409,7 @@ impl Expr {
         match self {
             Expr::Const(_) | Expr::Slot(_) | Expr::Param(_) => {}
             Expr::Assigned(assigned) => assigned.value.walk(visit),
+            Expr::Each(each) => each.array.walk(visit),
             Expr::Not(inner)
             | Expr::IsNull(inner)
             | Expr::Is(inner, _)
@@ -487,6 +492,7 @@ impl Expr {
             (Expr::Like(a), Expr::Like(b)) => {
                 a.ignores_case == b.ignores_case && a.text.is_like(&b.text) && a.pattern.is_like(&b.pattern)
             }
+            (Expr::Each(a), Expr::Each(b)) => a.of == b.of && a.to == b.to && a.array.is_like(&b.array),
             (Expr::Canonical(x, a), Expr::Canonical(y, b)) => x.id() == y.id() && a.is_like(b),
             (Expr::Subquery(a), Expr::Subquery(b)) => Rc::ptr_eq(a, b) || a.is_like(b),
             _ => false,
@@ -506,6 +512,7 @@ impl Expr {
             Expr::Is(a, wanted) => Expr::Is(one(a), wanted),
             Expr::Canonical(collation, a) => Expr::Canonical(collation, one(a)),
             Expr::Keep(slot, a) => Expr::Keep(slot, one(a)),
+            Expr::Each(each) => Expr::Each(Box::new(Each { array: each.array.replaced(change), ..*each })),
             Expr::Negate(result, a) => Expr::Negate(result, one(a)),
             Expr::Cast(to, strictness, a) => Expr::Cast(to, strictness, one(a)),
             Expr::Assigned(assigned) => {

@@ -83,6 +83,7 @@ mod user_types;
 mod value;
 mod views;
 mod window;
+mod written;
 mod zones;
 
 pub use advisory::LOCKS_MAX as ADVISORY_LOCKS_MAX;

@@ -2,6 +2,7 @@
 
 use crate::control::Isolation;
 use crate::error::{Condition, Error, Result};
+use crate::mysql::text::Quotes;
 use crate::value::Value;
 use crate::zones::Zone;
 use std::cell::{Cell, RefCell};
@@ -115,8 +116,8 @@ pub struct Session {
     pub found_rows: Cell<u64>,
     /// What is to be said of the last statement: `Error` or `Warning`, a number, words.
     pub warnings: RefCell<Vec<(&'static str, u16, String)>>,
-    /// `sql_mode` of MySQL's dialect has ANSI_QUOTES.
-    quotes_names: Cell<bool>,
+    /// What `sql_mode` of MySQL's dialect says of quotes.
+    quotes: Cell<Quotes>,
     /// The zone that it reads and shows moments in, if that is not UTC; whether there is one.
     zone: RefCell<Option<Zone>>,
     is_zoned: Cell<bool>,
@@ -173,8 +174,7 @@ impl Session {
     /// Changes a setting that was looked at; none: as it was at the beginning. Errors: the value is too long.
     pub(crate) fn change(&self, name: &str, value: Option<String>) -> Result<()> {
         if name == "sql_mode" {
-            let has = |modes: &String| modes.split(',').any(|mode| mode == "ANSI_QUOTES");
-            self.quotes_names.set(value.as_ref().is_some_and(has));
+            self.quotes.set(value.as_deref().map_or_else(Quotes::default, Quotes::of));
         }
         match value {
             Some(value) if value.len() > VALUE_MAX => {
@@ -228,10 +228,12 @@ impl Session {
 
     /// A statement of MySQL's dialect in the words that it has for all sessions: what `sql_mode` of this one says of quotes is done.
     pub fn respelled<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
-        match self.quotes_names.get() {
-            true => crate::mysql::text::with_quoted_names(text),
-            false => std::borrow::Cow::Borrowed(text),
-        }
+        crate::mysql::text::with_usual_quotes(text, self.quotes.get())
+    }
+
+    /// True if a backslash in a literal of MySQL's dialect is one: NO_BACKSLASH_ESCAPES.
+    pub fn keeps_backslashes(&self) -> bool {
+        self.quotes.get().keep_backslashes
     }
 
     /// The value of a variable of MySQL's dialect as text. None: there is no such one.
@@ -258,7 +260,7 @@ impl Session {
         self.changed.borrow_mut().clear();
         self.find_zone();
         self.find_path();
-        self.quotes_names.set(false);
+        self.quotes.set(Quotes::default());
         self.before.borrow_mut().clear();
         self.user_variables.borrow_mut().clear();
         self.warnings.borrow_mut().clear();

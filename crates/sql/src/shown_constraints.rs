@@ -111,7 +111,7 @@ pub(crate) fn definition(
     shown: &Shown,
 ) -> String {
     let name = |name: &str| match dialect {
-        Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+        Dialect::Mysql => crate::written::name(dialect, name),
         _ => quoted(name),
     };
     let list = |table: &Table, columns: &[usize]| {
@@ -119,9 +119,6 @@ pub(crate) fn definition(
         names.join(", ")
     };
     match shown {
-        Shown::Check { text, .. } if dialect == Dialect::Mysql => {
-            format!("CHECK ({})", crate::mysql::text::with_escapes(text))
-        }
         Shown::Check { text, .. } => format!("CHECK ({text})"),
         Shown::Key { columns, parent, on_delete, on_update, deferral, .. } => {
             let mut out = format!(

@@ -222,6 +222,11 @@ impl Type {
         }
     }
 
+    /// True for moments with a zone, and arrays of them: their texts mean what they do by the session's.
+    pub fn is_zoned(self) -> bool {
+        self.base == Base::TimestampTz || self.base == Base::Array && self.element().base == Base::TimestampTz
+    }
+
     /// PostgreSQL's `int2vector`: an array of its catalog that is written without braces.
     pub fn vector() -> Self {
         Type { length: VECTOR, ..Type::array_of(Type::of(Base::Int2)) }

@@ -11,9 +11,10 @@ use crate::error::{Condition, Error, Result};
 use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
 use crate::types::{Base, Type};
+use crate::written::written;
 use database::{Database, Operation, Privileges, SPACE_ID, Space};
-use sqlparser::ast;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
@@ -77,7 +78,7 @@ pub(crate) fn of(database: &Database, space: &Space) -> Option<SavedView> {
 impl SavedView {
     /// Its query. Errors: the text is none.
     pub(crate) fn query(&self) -> Result<ast::Query> {
-        match self.dialect.parse_kept(&self.text)?.into_iter().next() {
+        match self.dialect.parse(&self.text)?.into_iter().next() {
             Some(ast::Statement::CreateView(create)) => Ok(*create.query),
             _ => Err(Error::new(Condition::Syntax, "the text of the view is no CREATE VIEW")),
         }
@@ -87,86 +88,65 @@ impl SavedView {
 impl SavedView {
     /// Its query, with schemas before the names of tables and views that are not found without to the session that speaks. Errors: the text is none.
     pub(crate) fn query_shown(&self, database: &Database) -> Result<String> {
-        let query = self.query()?;
-        let text = query.to_string();
+        let mut query = self.query()?;
         let is_plain =
             crate::schemas::all(database).is_empty() && crate::schemas::path(database).iter().any(Option::is_none);
-        if is_plain {
-            return Ok(text);
+        if !is_plain && self.dialect == Dialect::Postgres {
+            let own = query.with.iter().flat_map(|with| &with.cte_tables);
+            let own = own.map(|table| self.dialect.fold(&table.alias.name)).collect();
+            let mut qualified = Qualified { database, dialect: self.dialect, own };
+            let visit = || {
+                let _ = VisitMut::visit(&mut query, &mut qualified);
+                query
+            };
+            let no_memory = |error| Error::new(Condition::OutOfMemory, format!("no memory for a stack: {error}"));
+            query = runtime::on_large_stack(visit).map_err(no_memory)?;
         }
-        let own: Vec<String> = query
-            .with
-            .iter()
-            .flat_map(|with| &with.cte_tables)
-            .map(|table| self.dialect.fold(&table.alias.name))
-            .collect();
-        let tokens = self.dialect.tokens(&text)?;
-        let mut tables = places_of_tables(&tokens).into_iter().peekable();
-        let mut out = String::with_capacity(text.len() + 64);
-        for (at, token) in tokens.iter().enumerate() {
-            let is_table = tables.next_if_eq(&at).is_some();
-            if let Token::Word(word) = &token.token {
-                let ident = ast::Ident { value: word.value.clone(), quote_style: word.quote_style, span: token.span };
-                let name = self.dialect.fold(&ident);
-                let is_of_schema = word.quote_style.is_some() && crate::schemas::split(database, &name).0.is_some();
-                if is_of_schema || is_table && !own.contains(&name) && database.catalog.space_by_name(&name).is_some() {
-                    out.push_str(&crate::schemas::shown(database, &name));
-                    continue;
-                }
-            }
-            out.push_str(&token.token.to_string());
-        }
-        Ok(out)
+        Ok(written(self.dialect, &query))
+    }
     }
 }
 
-/// Where the words of a query stand that name tables without their schemas, in order.
-fn places_of_tables(tokens: &[TokenWithSpan]) -> Vec<usize> {
-    let mut places = Vec::new();
-    // Of each parenthesis that is open: it has a SELECT, it is within FROM.
-    let mut open = vec![(false, false)];
-    let (mut is_expected, mut before) = (false, String::new());
-    let seen = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| seen(token)) {
-        if is_expected && matches!(token.token, Token::Word(_)) {
-            let next = tokens[at + 1..].iter().find(seen).map(|token| &token.token);
-            if !matches!(next, Some(Token::Period | Token::LParen)) {
-                places.push(at);
-            }
+/// Puts a schema before the names of tables that have none.
+struct Qualified<'a> {
+    database: &'a Database,
+    dialect: Dialect,
+    /// The tables of WITH, which have none.
+    own: Vec<String>,
+}
+
+impl Qualified<'_> {
+    /// A name of the catalog as it is shown.
+    fn show(&self, name: &mut ast::ObjectName) {
+        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return };
+        let folded = self.dialect.fold(ident);
+        let is_of_schema = crate::schemas::split(self.database, &folded).0.is_some();
+        if is_of_schema || !self.own.contains(&folded) && self.database.catalog.space_by_name(&folded).is_some() {
+            let part = |name: String| {
+                let style = (crate::catalog::quoted(&name) != name).then_some('"');
+                ast::ObjectNamePart::Identifier(ast::Ident { quote_style: style, ..ast::Ident::new(name) })
+            };
+            name.0 = crate::schemas::shown_parts(self.database, &folded).into_iter().map(part).collect();
         }
-        let Some(level) = open.last_mut() else { break };
-        let word = match &token.token {
-            Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-            _ => String::new(),
-        };
-        match (&token.token, word.as_str()) {
-            (Token::LParen, _) => {
-                let is_joined = is_expected;
-                open.push((is_joined, is_joined));
-                continue;
-            }
-            (Token::RParen, _) => {
-                open.pop();
-                is_expected = false;
-            }
-            (Token::Comma, _) => is_expected = level.1,
-            (_, "select") => (*level, is_expected) = ((true, false), false),
-            (_, "from") if level.0 && before != "distinct" => (level.1, is_expected) = (true, true),
-            (_, "join") => is_expected = level.1,
-            (_, "lateral" | "only") if is_expected => {}
-            (
-                _,
-                "where" | "group" | "having" | "order" | "limit" | "offset" | "window" | "union" | "except"
-                | "intersect" | "on",
-            ) => {
-                level.1 &= word == "on";
-                is_expected = false;
-            }
-            _ => is_expected = false,
-        }
-        before = word;
     }
-    places
+}
+
+impl VisitorMut for Qualified<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &mut ast::TableFactor) -> ControlFlow<()> {
+        if let ast::TableFactor::Table { name, args: None, .. } = table {
+            self.show(name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Cast { data_type: ast::DataType::Custom(name, _), .. } = expr {
+            self.show(name);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// A step whose rows are found with the rights of another user: the owner of a view.
@@ -440,7 +420,7 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
         ddl.own_session()?;
     }
     let plain = ast::CreateView { or_replace: false, if_not_exists: false, temporary: false, ..create.clone() };
-    let text = marked(ddl.dialect, &plain.to_string());
+    let text = marked(ddl.dialect, &written(ddl.dialect, &plain));
     let (id, owner) = match &known {
         Some(known) => (u64::from(known.id.0), known.owner()),
         None => (ddl.new_table_id(is_temporary)?, ddl.context.user(&ddl.database.catalog)),

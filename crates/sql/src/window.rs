@@ -17,12 +17,12 @@ use crate::arithmetic::{Arithmetic, Manner, calculate};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::expr::{Expr, Slot};
-use crate::moments;
 use crate::plan::{Plan, SortKey};
 use crate::run::{Flow, Run, Sink};
 use crate::sort::{free_rows, sort_all};
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::zones::Zone;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -77,6 +77,8 @@ pub(crate) struct Frame {
     pub(crate) start: Bound,
     pub(crate) end: Bound,
     pub(crate) excluded: Excluded,
+    /// Its values are moments that months and days go on from by the clock of the session.
+    pub(crate) is_zoned: bool,
 }
 
 /// What a frame is counted in.
@@ -113,7 +115,13 @@ pub(crate) enum Excluded {
 impl Frame {
     /// That of a window of which nothing is said: up to the last row that is equal to this one.
     pub(crate) fn usual() -> Self {
-        Frame { units: Units::Range, start: Bound::First, end: Bound::Current, excluded: Excluded::Nothing }
+        Frame {
+            units: Units::Range,
+            start: Bound::First,
+            end: Bound::Current,
+            excluded: Excluded::Nothing,
+            is_zoned: false,
+        }
     }
 
     /// The expressions of its bounds.
@@ -345,13 +353,14 @@ impl Partition<'_> {
         let frame = &call.frame;
         let start = self.known(run, frame, &frame.start, "starting")?;
         let end = self.known(run, frame, &frame.end, "ending")?;
+        let zone = if frame.is_zoned { run.zone() } else { None };
         let count = self.rows.len();
         run.take(count * size_of::<Ranges>())?;
         let mut frames = Vec::with_capacity(count);
         for row in 0..count {
             run.tick()?;
-            let start = self.edge(frame.units, &start, row, false)?;
-            let end = self.edge(frame.units, &end, row, true)?;
+            let start = self.edge(frame.units, &start, zone.as_ref(), row, false)?;
+            let end = self.edge(frame.units, &end, zone.as_ref(), row, true)?;
             frames.push(self.without(frame.excluded, row, (start.min(count), end.min(count))));
         }
         Ok(frames)
@@ -398,7 +407,7 @@ impl Partition<'_> {
     }
 
     /// Where a frame begins, or the row behind its last one.
-    fn edge(&self, units: Units, bound: &Known, row: usize, is_end: bool) -> Result<usize> {
+    fn edge(&self, units: Units, bound: &Known, zone: Option<&Zone>, row: usize, is_end: bool) -> Result<usize> {
         let count = self.rows.len();
         let last = self.starts.len() - 2;
         Ok(match (units, bound) {
@@ -417,13 +426,19 @@ impl Partition<'_> {
                 let group = self.group_of[row].saturating_add(*away);
                 if group > last { count } else { self.starts[group + usize::from(is_end)] }
             }
-            (Units::Range, Known::Before(offset, _)) => self.edge_by_value(offset, row, true, is_end)?,
-            (Units::Range, Known::Behind(offset, _)) => self.edge_by_value(offset, row, false, is_end)?,
+            (Units::Range, Known::Before(offset, _)) => self.edge_by_value((offset, zone), row, true, is_end)?,
+            (Units::Range, Known::Behind(offset, _)) => self.edge_by_value((offset, zone), row, false, is_end)?,
         })
     }
 
     /// The first row whose value is not before that of the row moved by an offset; for an end, the first one behind it.
-    fn edge_by_value(&self, offset: &Value, row: usize, is_before: bool, is_end: bool) -> Result<usize> {
+    fn edge_by_value(
+        &self,
+        (offset, zone): (&Value, Option<&Zone>),
+        row: usize,
+        is_before: bool,
+        is_end: bool,
+    ) -> Result<usize> {
         let Some(key) = self.step.order.first() else { return Ok(0) };
         let current = self.value(row, key.slot);
         let (first, behind) = self.peers(row);
@@ -439,7 +454,7 @@ impl Partition<'_> {
         if self.value(high - 1, key.slot).is_null() {
             high = self.starts[groups - 1];
         }
-        let Some(target) = moved(current, offset, is_before != key.is_descending)? else {
+        let Some(target) = moved(zone, current, offset, is_before != key.is_descending)? else {
             return Ok(if is_before { low } else { high });
         };
         while low < high {
@@ -566,10 +581,10 @@ fn goes_on(before: (usize, usize), frame: &Ranges) -> bool {
 }
 
 /// A value moved by an offset. None: there is nothing as far away.
-fn moved(value: &Value, offset: &Value, is_less: bool) -> Result<Option<Value>> {
+fn moved(zone: Option<&Zone>, value: &Value, offset: &Value, is_less: bool) -> Result<Option<Value>> {
     if let (Value::Datetime(moment), Value::Interval(interval)) = (value, offset) {
         let sign = if is_less { -1 } else { 1 };
-        return Ok(moments::moved(moment, interval, sign).map(|moment| Value::Datetime(Rc::new(moment))));
+        return Ok(crate::zones::moved(zone, moment, interval, sign).map(|moment| Value::Datetime(Rc::new(moment))));
     }
     if let (Value::Interval(a), Value::Interval(b)) = (value, offset) {
         let mut sum = **a;

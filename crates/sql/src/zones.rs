@@ -146,7 +146,7 @@ pub(crate) fn says_zone(text: &str) -> bool {
 }
 
 /// A moment so much later: days and months by the clock of the zone.
-fn moved(zone: Option<&Zone>, from: &Datetime, interval: &Interval, sign: i64) -> Option<Datetime> {
+pub(crate) fn moved(zone: Option<&Zone>, from: &Datetime, interval: &Interval, sign: i64) -> Option<Datetime> {
     let Some(zone) = zone else { return crate::moments::moved(from, interval, sign) };
     let (mut days, mut clock) = (*interval, *interval);
     days.fields[4..].fill(0);

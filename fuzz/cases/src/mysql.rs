@@ -7,6 +7,6 @@ pub fn run(input: &[u8]) {
     let Some((kind, rest)) = input.split_first() else { return };
     let taken = protocol::mysql::read_bytes(rest, *kind);
     assert!(taken <= rest.len(), "commands are made of what has come");
-    let texts = sql::mysql_texts(rest).unwrap_or_default();
+    let texts = sql::mysql_texts(rest, false).unwrap_or_default();
     assert!(texts.iter().all(|text| !text.is_empty()), "a statement has words");
 }

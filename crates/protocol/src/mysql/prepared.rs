@@ -88,7 +88,7 @@ fn too_many() -> Error {
 impl Work<'_> {
     /// COM_STMT_PREPARE.
     pub(super) fn prepare(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let texts = sql::mysql_texts(bytes)?;
+        let texts = sql::mysql_texts(bytes, self.session.keeps_backslashes())?;
         let [text] = texts.as_slice() else {
             return Err(match texts.is_empty() {
                 true => Error::new(Condition::Empty, "Query was empty"),

@@ -37,7 +37,7 @@ pub fn read_bytes(input: &[u8], kind: u8) -> usize {
         let body = message.body();
         let mut reader = Reader(&body);
         while !reader.0.is_empty() && read_param(&mut reader, kind, at % 2 == 1).is_ok() && kind != 6 {}
-        let _ = sql::mysql_texts(&body);
+        let _ = sql::mysql_texts(&body, at % 2 == 1);
         at += length;
     }
     at

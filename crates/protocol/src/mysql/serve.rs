@@ -49,6 +49,8 @@ pub(super) mod status {
     pub(crate) const MORE_RESULTS: u16 = 8;
     pub(crate) const CURSOR: u16 = 64;
     pub(crate) const LAST_ROW: u16 = 128;
+    /// Clients write backslashes as they are.
+    pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 512;
 }
 
 /// What an OK says.
@@ -327,7 +329,8 @@ impl Work<'_> {
     /// Marks of the session as it is now.
     pub(super) fn status(&self) -> u16 {
         let in_transaction = if self.context.is_in_txn() { status::IN_TRANSACTION } else { 0 };
-        in_transaction | if self.state.commits_alone.get() { status::AUTOCOMMIT } else { 0 }
+        let quotes = if self.session.keeps_backslashes() { status::NO_BACKSLASH_ESCAPES } else { 0 };
+        in_transaction | quotes | if self.state.commits_alone.get() { status::AUTOCOMMIT } else { 0 }
     }
 
     pub(super) fn ok(&mut self) {
@@ -392,7 +395,7 @@ impl Work<'_> {
         {
             return self.run(&prepared, &[], Form::Text, 0);
         }
-        let texts = sql::mysql_texts(bytes)?;
+        let texts = sql::mysql_texts(bytes, self.session.keeps_backslashes())?;
         if texts.is_empty() && !bytes.trim_ascii().is_empty() {
             // A comment alone.
             self.done(0, 0, String::new(), 0);

@@ -111,7 +111,7 @@ impl Work<'_> {
             let is_binary = formats.get(number).or(formats.first()).copied().unwrap_or(false);
             let oid = statement.oids.get(number).copied().unwrap_or(0);
             // A moment without a zone is one of the session's, and read when the statement runs.
-            let is_open = is_zoned && !is_binary && ty.base == sql::Base::TimestampTz;
+            let is_open = is_zoned && !is_binary && ty.is_zoned();
             let ty = if is_open { sql::Type::TEXT } else { *ty };
             params.push(read_value(bytes, oid, ty, is_binary)?);
         }

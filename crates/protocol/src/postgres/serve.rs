@@ -438,7 +438,7 @@ impl Work<'_> {
         }
         for (param, ty) in params.iter_mut().zip(prepared.params()) {
             // A moment without a zone is one of the session's, and read when the statement runs.
-            let is_open = ty.base == sql::Base::TimestampTz && self.state.session.borrow().zone().is_some();
+            let is_open = ty.is_zoned() && self.state.session.borrow().zone().is_some();
             if let Value::Text(text) = &*param
                 && !is_open
             {

@@ -88,10 +88,9 @@ impl Work<'_> {
                 self.keep(name, Statement { prepared: Some(prepared), oids: vec![0; count], types })?;
                 "PREPARE".to_string()
             }
-            Control::Declare { name, query, is_held, is_forward_only, is_binary } => {
-                let query = query.to_string();
+            Control::Declare { name, text, is_held, is_forward_only, is_binary, .. } => {
                 let kind = Kind { is_held: *is_held, is_forward_only: *is_forward_only, is_binary: *is_binary };
-                self.declare(name, &query, kind, params, prepared)?;
+                self.declare(name, text, kind, params, prepared)?;
                 "DECLARE CURSOR".to_string()
             }
             Control::Fetch { name, step, is_move } => {

@@ -10,7 +10,8 @@ use sqlparser::tokenizer::{Span, Token};
 
 /// Reads a statement; white space is no token of it. Errors: `Syntax`; `Unsupported` for what there is not here.
 pub(crate) fn parse(dialect: Dialect, tokens: Vec<Token>) -> Result<Accounts> {
-    let text = tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let words: Vec<String> = tokens.iter().map(|token| crate::written::token(dialect, token)).collect();
+    let text = words.join(" ");
     let mut words = Words { dialect, tokens, at: 0, hosts: Vec::new() };
     let (tag, changes) = match words.next_word().as_str() {
         "create" => words.create()?,

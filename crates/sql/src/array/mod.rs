@@ -1,5 +1,6 @@
 //! Arrays: as PostgreSQL writes them, and their elements.
 
+pub(crate) mod each;
 pub(crate) mod functions;
 
 use crate::cast::{Strictness, cast};

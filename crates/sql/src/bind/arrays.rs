@@ -3,6 +3,7 @@
 use super::expressions::not;
 use super::{Binder, Bound, Output, Scope};
 use crate::aggregates::{Aggregate, AggregateCall};
+use crate::array::each::Each;
 use crate::cast::Strictness;
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
@@ -10,6 +11,7 @@ use crate::expr::{Asked, Comparison, Expr};
 use crate::plan::Plan;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::written::written;
 use sqlparser::ast::{self, BinaryOperator};
 
 impl Binder<'_> {
@@ -158,7 +160,7 @@ impl Binder<'_> {
 
     /// `array(SELECT ...)`.
     pub(super) fn bind_array_of_query(&self, scope: &Scope<'_>, query: &ast::Query) -> Result<Bound> {
-        let source = query.to_string();
+        let source = written(self.dialect, query);
         let mut query = self.bind_query(query, Some(scope))?;
         let [output] = query.outputs.as_slice() else {
             return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));
@@ -469,7 +471,7 @@ impl Binder<'_> {
         {
             return Err(self.no_operator(comparison.sign(), value.ty, of));
         }
-        let found = self.among(vec![value], query, comparison, all, array.to_string())?;
+        let found = self.among(vec![value], query, comparison, all, written(self.dialect, array))?;
         // Of no array nothing is known. What the statement lists or is given stays plain, so that an index finds it.
         let mut inner = array;
         while let ast::Expr::Nested(expr) | ast::Expr::Cast { expr, .. } = inner {
@@ -483,6 +485,55 @@ impl Binder<'_> {
         }
         let is_missing = Expr::IsNull(Box::new(self.bind(scope, array)?.expr));
         Ok(Expr::Case(vec![(is_missing, Expr::Const(Value::Null))], Box::new(found)))
+    }
+
+    /// An array as one of other elements, where the cast of an element takes more than its value. Err: as it is, for whoever casts all others.
+    pub(super) fn cast_elements(
+        &self,
+        bound: Bound,
+        to: Type,
+        strictness: Strictness,
+    ) -> Result<std::result::Result<Bound, Bound>> {
+        let is_text = matches!(bound.ty.base, Base::Text | Base::Unknown | Base::Any);
+        if self.dialect != Dialect::Postgres || to.base != Base::Array || !is_text && bound.ty.base != Base::Array {
+            return Ok(Err(bound));
+        }
+        let of = match (is_text, &bound.expr) {
+            (false, _) => bound.ty.element(),
+            // Of a client's there are elements already.
+            (true, Expr::Param(_)) => Type::of(Base::Any),
+            (true, _) => Type::TEXT,
+        };
+        let is_open = !is_text && matches!(of.base, Base::Any | Base::Unknown);
+        let wanted = to.element();
+        let is_null = matches!(bound.expr, Expr::Const(Value::Null));
+        if of == wanted || is_open || is_null || matches!(wanted.base, Base::Any | Base::Unknown) {
+            return Ok(Err(bound));
+        }
+        let slot = self.new_slot();
+        // What cannot be cast so is refused as an array.
+        let Ok(element) = self.cast_to(Bound::new(Expr::Slot(slot), of), wanted, strictness) else {
+            return Ok(Err(bound));
+        };
+        let is_plain = match &element.expr {
+            Expr::Slot(_) => true,
+            Expr::Cast(_, _, inner) => matches!(**inner, Expr::Slot(_)),
+            _ => false,
+        };
+        if is_plain {
+            return Ok(Err(bound));
+        }
+        let array = match (is_text, bound.expr) {
+            (false, expr) => expr,
+            (true, Expr::Const(Value::Text(text))) => {
+                // One that is none is refused now.
+                crate::parse_value(Dialect::Postgres, &text, to)?;
+                Expr::Const(crate::array::parse_array(&text, Type::TEXT)?)
+            }
+            (true, expr) => Expr::Cast(Type::array_of(of), Strictness::Explicit, Box::new(expr)),
+        };
+        let each = Each { array, of, to: wanted, slot, element: element.expr };
+        Ok(Ok(Bound { expr: Expr::Each(Box::new(each)), ty: to, collation: bound.collation }))
     }
 
     /// CAST.

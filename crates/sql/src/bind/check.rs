@@ -102,7 +102,9 @@ impl Binder<'_> {
         expr.walk(&mut |part| {
             all += usize::from(is_moment(part));
             match part {
-                Expr::Cast(to, _, inner) => makes_one |= is_zoned(*to) && !matches!(**inner, Expr::Const(_)),
+                Expr::Cast(to, _, inner) => {
+                    makes_one |= (is_zoned(*to) || to.is_zoned()) && !matches!(**inner, Expr::Const(_))
+                }
                 Expr::Call(function, given) => {
                     makes_one |=
                         function.name == "make_timestamptz" || function.name == "to_timestamp" && given.len() > 1;
@@ -138,7 +140,7 @@ impl Binder<'_> {
     /// The expression that a text is.
     pub(crate) fn parse_expression(&self, text: &str) -> Result<ast::Expr> {
         let none = || Error::new(Condition::Syntax, format!("'{text}' is no expression"));
-        let parsed = self.dialect.parse_kept(&format!("SELECT {text}"))?;
+        let parsed = self.dialect.parse(&format!("SELECT {text}"))?;
         let Some(ast::Statement::Query(query)) = parsed.into_iter().next() else { return Err(none()) };
         let ast::SetExpr::Select(select) = *query.body else { return Err(none()) };
         match (select.projection.into_iter().next(), select.from.is_empty()) {

@@ -296,6 +296,7 @@ fn is_known(expr: &Expr) -> bool {
             | Expr::Subquery(_)
             | Expr::Assigned(_)
             | Expr::Keep(..)
+            | Expr::Each(_)
             | Expr::Canonical(..) => false,
             Expr::Call(function, _) => !function.is_volatile && calculates(function.name),
             _ => true,

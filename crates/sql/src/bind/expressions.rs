@@ -424,6 +424,10 @@ impl Binder<'_> {
             Ok(done) => return Ok(done),
             Err(bound) => bound,
         };
+        let bound = match self.cast_elements(bound, to, strictness)? {
+            Ok(done) => return Ok(done),
+            Err(bound) => bound,
+        };
         let bound = match bound.ty.is_clock() || to.is_clock() {
             true if bound.ty.base != to.base => match self.cast_time(bound, to)? {
                 Ok(done) => return Ok(done),

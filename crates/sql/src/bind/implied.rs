@@ -1,6 +1,8 @@
 //! What one condition says of another: `ON CONFLICT (columns) WHERE condition` means an index whose own condition holds wherever that one does.
 
 use super::keyed::words_of;
+use crate::dialect::Dialect;
+use crate::written::written;
 use sqlparser::ast::{BinaryOperator, Expr, InTarget, UnaryOperator, Value};
 
 /// Words of two conditions that are looked into: the parts of one are compared with those of the other.
@@ -40,7 +42,7 @@ fn says_the_same(given: &Expr, wanted: &Expr) -> bool {
 fn words(expr: &Expr) -> Vec<String> {
     match expr {
         Expr::Nested(inner) => words(inner),
-        expr => words_of(&expr.to_string()),
+        expr => words_of(&written(Dialect::Postgres, expr)),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{Binder, Bound, Place, Relation, Scope};
 use crate::dialect::Dialect;
 use crate::error::Result;
+use crate::written::written;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -30,7 +31,7 @@ impl Binder<'_> {
             for (column, known) in relation.columns.iter().zip(&used.table.columns) {
                 let Some(generated) = known.generated.as_ref().filter(|_| known.is_hidden) else { continue };
                 let (Dialect::Postgres, text) = generated.text() else { continue };
-                let words = words.get_or_insert_with(|| words_of(&expr.to_string()));
+                let words = words.get_or_insert_with(|| words_of(&written(Dialect::Postgres, expr)));
                 if says_the_same(words, &words_of(text), relation, relations.len() == 1) {
                     return Some(self.at(column));
                 }

@@ -9,6 +9,7 @@ use crate::error::{Condition, Error, Result};
 use crate::expr::{Asked, Comparison, Expr, Subquery};
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::written::written;
 use sqlparser::ast::{self, BinaryOperator};
 use std::rc::Rc;
 
@@ -105,7 +106,7 @@ impl Binder<'_> {
         for value in listed {
             values.push(self.bind(scope, value)?);
         }
-        let source = query.to_string();
+        let source = written(self.dialect, query);
         let query = self.bind_query(query, Some(scope))?;
         self.among(values, query, comparison, all, source)
     }
@@ -134,7 +135,7 @@ impl Binder<'_> {
         asked: Asked,
         columns: Option<usize>,
     ) -> Result<(Expr, Type)> {
-        let source = query.to_string();
+        let source = written(self.dialect, query);
         let query = self.bind_query(query, Some(scope))?;
         if columns.is_some_and(|wanted| wanted != query.outputs.len()) {
             return Err(Error::new(Condition::ColumnCount, "subquery must return only one column"));

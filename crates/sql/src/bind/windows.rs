@@ -289,7 +289,10 @@ impl Binder<'_> {
         }
         let start = self.bind_bound(units, &frame.start_bound, order)?;
         let end = self.bind_bound(units, end, order)?;
-        Ok(Frame { units, start, end, excluded })
+        let is_zoned = self.is_zoned
+            && units == Units::Range
+            && order.first().is_some_and(|(key, ..)| key.ty.base == Base::TimestampTz);
+        Ok(Frame { units, start, end, excluded, is_zoned })
     }
 
     fn bind_bound(

@@ -203,7 +203,7 @@ impl Binder<'_> {
 
     /// What a text gives as a value of a column.
     pub(super) fn expression_of(&self, table: &Table, number: usize, text: &str) -> Result<Expr> {
-        let parsed = self.dialect.parse_kept(&format!("SELECT {text}"))?;
+        let parsed = self.dialect.parse(&format!("SELECT {text}"))?;
         let Some(ast::Statement::Query(query)) = parsed.into_iter().next() else {
             return Err(Error::new(Condition::Syntax, format!("the default '{text}' is no expression")));
         };

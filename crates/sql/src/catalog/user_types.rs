@@ -2,6 +2,7 @@
 
 use super::types::{PG_TYPES, modifier, storage_of, type_number};
 use super::{View, constraint_number, int, numbers, text};
+use crate::dialect::Dialect;
 use crate::table::Column;
 use crate::types::Type;
 use crate::user_types::{self, Kind, UserType};
@@ -152,12 +153,9 @@ pub(super) fn describe_constraint(database: &Database, number: i64) -> Option<St
 
 /// VALUE is written in large letters there.
 fn with_value(condition: &str) -> String {
-    let Ok(tokens) = crate::dialect::Dialect::Postgres.tokens(condition) else { return condition.to_string() };
-    let shown = tokens.iter().map(|token| match &token.token {
-        sqlparser::tokenizer::Token::Word(word) if word.value.eq_ignore_ascii_case("value") => "VALUE".to_string(),
-        token => token.to_string(),
-    });
-    shown.collect()
+    let is_it = |word: &sqlparser::ast::Ident| word.quote_style.is_none() && word.value.eq_ignore_ascii_case("value");
+    crate::written::with_words(Dialect::Postgres, condition, |word| is_it(word).then(|| "VALUE".to_string()))
+        .unwrap_or_else(|| condition.to_string())
 }
 
 /// The name of a type of a number, and of arrays of it. None: it is none of a user's.

@@ -10,6 +10,7 @@ use crate::mysql::assign::Choices;
 use crate::respell::{DROPS_EXPRESSION, DROPS_EXPRESSION_IF_ANY};
 use crate::table::{Index, Table};
 use crate::types::Base;
+use crate::written::{literal, name, written, written_type};
 use database::{Action, FieldRef};
 use sqlparser::ast;
 use tuple::{IndexId, msgpack};
@@ -77,7 +78,7 @@ impl Ddl<'_> {
                 let choices = Choices::of(&column.declared);
                 let value =
                     choices.map_or_else(|| crate::mysql::assign::implicit(column.ty), |choices| choices.first());
-                Some(crate::cast::display(self.dialect, &value)).map(|text| format!("'{}'", text.replace('\'', "''")))
+                Some(crate::cast::display(self.dialect, &value)).map(|text| literal(self.dialect, &text))
             }
             _ => crate::user_types::of_declared(self.database, &column.declared)
                 .and_then(|named| named.domain()?.domain()?.default.clone()),
@@ -183,13 +184,13 @@ impl Ddl<'_> {
         }
         let is_key = shape.indexes.iter().any(|(id, index)| *id == 0 && index.fields.contains(&at));
         column.is_nullable &= !is_key;
-        let quoted = format!("`{}`", before.replace('`', "``"));
+        let quoted = name(Dialect::Mysql, &before);
         let known = &table.columns[at];
         let choices = known.raw_declared.as_deref().and_then(Choices::of);
         let text = match choices.filter(|choices| column.ty.is_number() && !choices.is_set()) {
             // The number of the word among those that the column allowed.
             Some(choices) => {
-                let words = choices.words().iter().map(|word| format!("'{}'", word.replace('\'', "''")));
+                let words = choices.words().iter().map(|word| literal(Dialect::Mysql, word));
                 format!("IF({quoted} IS NULL, NULL, FIELD({quoted}, {}))", words.collect::<Vec<_>>().join(", "))
             }
             None if known.ty.is_moment() && column.ty.is_number() => format!("{quoted} + 0"),
@@ -197,6 +198,8 @@ impl Ddl<'_> {
             None if known.ty.is_number() && Choices::of(&column.declared).is_some() => format!("ROUND({quoted})"),
             // As text: `127` is no day then.
             None if known.ty.base == Base::Double && column.ty.is_moment() => format!("CAST({quoted} AS CHAR)"),
+            // A time of today.
+            None if known.ty.base == Base::Time && column.ty.is_moment() => format!("CAST({quoted} AS DATETIME(6))"),
             None if matches!(known.ty.base, Base::Date | Base::Time) && column.ty.base == Base::Text => {
                 format!("CAST({quoted} AS CHAR)")
             }
@@ -310,7 +313,7 @@ impl Ddl<'_> {
             }
             Op::SetDefault { value } => {
                 self.check_no_identity(table, at, false)?;
-                self.put_default(table, at, Some(value.to_string()))
+                self.put_default(table, at, Some(written(self.dialect, value)))
             }
             Op::DropDefault => {
                 self.check_no_identity(table, at, true)?;
@@ -388,12 +391,13 @@ impl Ddl<'_> {
                 self.change_identity_type(table, at, ty)?;
                 let collation = self.order_of_documents(ty).or(ordered);
                 let column = &mut shape.columns[at];
-                (column.ty, column.declared) = (ty, named.declared.unwrap_or_else(|| data_type.to_string()));
+                (column.ty, column.declared) =
+                    (ty, named.declared.unwrap_or_else(|| written_type(self.dialect, data_type)));
                 if old.base == Base::Json || collation.is_some() || self.dialect == Dialect::Postgres {
                     column.collation = collation;
                 }
                 let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
-                let text = using.as_ref().map_or(quoted, ToString::to_string);
+                let text = using.as_ref().map_or(quoted, |using| written(self.dialect, *using));
                 shape.formats[at] = None;
                 shape.sources[at] = crate::alter::Source::Expression(Some(text), Some(at));
                 self.reshape(table, shape)

@@ -11,6 +11,7 @@ use crate::generated::Generated;
 use crate::spelled::{Spelled, SpelledKey};
 use crate::table::{Column, Index, Table};
 use crate::types::{Base, Type};
+use crate::written::written;
 use sqlparser::ast;
 use std::rc::Rc;
 
@@ -216,7 +217,7 @@ impl Ddl<'_> {
                         _ => return Err(Error::unsupported(format!("an index over '{expr}'"))),
                     }
                 }
-                expr => (expr.to_string(), true),
+                expr => (written(self.dialect, expr), true),
             };
             let is_descending = is_descending(&key.column);
             let puts_nulls_first = key.column.options.nulls_first.unwrap_or(is_descending);
@@ -231,7 +232,7 @@ impl Ddl<'_> {
         }
         Ok(Spelled {
             keys,
-            condition: predicate.map(ToString::to_string),
+            condition: predicate.map(|predicate| written(self.dialect, predicate)),
             has_equal_nulls: wanted.has_equal_nulls,
             included: wanted.include.iter().map(column).collect::<Result<_>>()?,
             options: wanted.options.iter().map(option_of_index).collect::<Result<_>>()?,

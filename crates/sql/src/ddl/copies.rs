@@ -4,6 +4,7 @@ use super::{Ddl, NewIndex};
 use crate::dialect::Dialect;
 use crate::error::{Error, Result};
 use crate::types::Base;
+use crate::written::written;
 use sqlparser::ast;
 use tuple::msgpack;
 
@@ -54,7 +55,7 @@ impl Ddl<'_> {
             return Err(Error::unsupported("CREATE TABLE with columns and a query"));
         }
         let sql = crate::Sql::of(self.database);
-        let text = query.to_string();
+        let text = written(self.dialect, query);
         let prepared = sql.prepare(self.database, self.context, self.dialect, &text, &[])?;
         let quote = |name: &str| match self.dialect {
             Dialect::Mysql => format!("`{}`", name.replace('`', "``")),

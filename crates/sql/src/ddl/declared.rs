@@ -9,6 +9,7 @@ use crate::error::{Condition, Error, Result};
 use crate::generated::Generated;
 use crate::types::{Base, Type};
 use crate::value::Value;
+use crate::written::{meant, written, written_type};
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 use tuple::msgpack;
 
@@ -42,20 +43,22 @@ impl Ddl<'_> {
     /// Errors: the default is none of the words that a column of MySQL's allows. That is looked at before it is asked whether such a column is there.
     pub(super) fn check_default_word(&self, column: &ast::ColumnDef) -> Result<()> {
         let default = column.options.iter().find_map(|option| match &option.option {
-            ColumnOption::Default(expr) => Some(expr.to_string()),
+            ColumnOption::Default(expr) => Some(written(self.dialect, expr)),
             _ => None,
         });
         match default.filter(|_| self.dialect == Dialect::Mysql) {
-            Some(text) => self.check_word(&self.dialect.fold(&column.name), &column.data_type.to_string(), &text),
+            Some(text) => {
+                self.check_word(&self.dialect.fold(&column.name), &written_type(self.dialect, &column.data_type), &text)
+            }
             None => Ok(()),
         }
     }
 
     fn check_word(&self, column: &str, declared: &str, default: &str) -> Result<()> {
         let Some(choices) = crate::mysql::assign::Choices::of(declared) else { return Ok(()) };
-        let word = default.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+        let word = meant(self.dialect, default);
         let is_number = default.parse::<f64>().is_ok();
-        match word.is_some_and(|word| !choices.allows(&word.replace("''", "'"))) || is_number {
+        match word.is_some_and(|word| !choices.allows(&word)) || is_number {
             true => Err(invalid_default(column)),
             false => Ok(()),
         }
@@ -70,17 +73,16 @@ impl Ddl<'_> {
         }
         let is_number =
             text.parse::<f64>().is_ok() && text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        let literal =
-            if is_number { Some(text) } else { text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) };
+        let literal = if is_number { Some(text.to_string()) } else { meant(self.dialect, text) };
         let Some(text) = literal else { return Ok(()) };
         if column.declared.contains('(') && column.ty.base == Base::Text {
-            let is_long = text.replace("''", "'").chars().count() > column.ty.length as usize;
-            let is_refused = self.dialect == Dialect::Mysql && column.ty.length > 0 && is_long && !text.contains('\\');
+            let is_long = text.chars().count() > column.ty.length as usize;
+            let is_refused = self.dialect == Dialect::Mysql && column.ty.length > 0 && is_long;
             return if is_refused { Err(refused()) } else { Ok(()) };
         }
         if self.dialect == Dialect::Postgres {
             // Whether a literal is one of the type; how large it may be is looked at where a row gets it.
-            let value = Value::text(text.replace("''", "'"));
+            let value = Value::text(text);
             let read = crate::cast::cast(
                 self.dialect,
                 value,
@@ -140,7 +142,7 @@ impl Ddl<'_> {
     ) -> Result<(NewColumn, ColumnKeys)> {
         let named = crate::user_types::resolve(self.database, self.dialect, &column.data_type)?;
         let mut ty = named.ty;
-        let declared = named.declared.unwrap_or_else(|| column.data_type.to_string());
+        let declared = named.declared.unwrap_or_else(|| written_type(self.dialect, &column.data_type));
         if self.dialect == Dialect::Mysql
             && matches!(column.data_type, ast::DataType::Char(None) | ast::DataType::Character(None))
         {
@@ -172,7 +174,7 @@ impl Ddl<'_> {
             match &option.option {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => new.is_nullable = false,
-                ColumnOption::Default(expr) => new.default = Some(expr.to_string()),
+                ColumnOption::Default(expr) => new.default = Some(written(self.dialect, expr)),
                 ColumnOption::PrimaryKey(_) => keys.is_primary = true,
                 // Made when the table is there.
                 ColumnOption::Unique(key) if self.has_equal_nulls(key) => {}
@@ -189,7 +191,7 @@ impl Ddl<'_> {
                         new.collation = None;
                     }
                 }
-                ColumnOption::OnUpdate(expr) => new.on_update = Some(expr.to_string()),
+                ColumnOption::OnUpdate(expr) => new.on_update = Some(written(self.dialect, expr)),
                 ColumnOption::Invisible => {}
                 ColumnOption::Collation(name) => new.collation = self.ordered_by(name)?,
                 ColumnOption::Generated { generation_expr: None, generated_as, sequence_options, .. } => {
@@ -288,7 +290,7 @@ impl Ddl<'_> {
                 format!("multiple generation clauses specified for column \"{}\" of table \"{table}\"", new.name);
             return Err(Error::new(Condition::Syntax, what));
         }
-        new.generated = Some(Generated { body: body_of(self.dialect, &expr.to_string()), is_virtual });
+        new.generated = Some(Generated { body: body_of(self.dialect, &written(self.dialect, expr)), is_virtual });
         Ok(())
     }
 

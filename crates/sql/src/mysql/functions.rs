@@ -310,9 +310,9 @@ functions! {
         if let Some(view) = crate::views::of(run.database, &table.space) {
             let owner = run.database.catalog.user_name(table.space.owner());
             return Ok(Value::text(format!(
-                "CREATE ALGORITHM=UNDEFINED DEFINER=`{owner}`@`%` SQL SECURITY DEFINER VIEW `{}` AS {}",
-                table.name.replace('`', "``"),
-                super::text::with_escapes(&view.query()?.to_string())
+                "CREATE ALGORITHM=UNDEFINED DEFINER=`{owner}`@`%` SQL SECURITY DEFINER VIEW {} AS {}",
+                crate::written::name(Dialect::Mysql, &table.name),
+                crate::written::written(view.dialect, &view.query()?)
             )));
         }
         Ok(Value::text(schema::definition(run.database, &table)))

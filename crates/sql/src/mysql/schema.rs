@@ -1,6 +1,5 @@
 //! `information_schema` as MySQL has it, and definitions of tables as its programs read them.
 
-use super::text::{with_escapes, written};
 use crate::catalog::{View, Virtual, virtuals};
 use crate::dialect::Dialect;
 use crate::session::Session;
@@ -147,8 +146,8 @@ fn shown_default(column: &Column) -> Option<(String, bool)> {
     {
         return Some((number, true));
     }
-    match bare {
-        Some(bare) => Some((bare.replace("''", "'"), true)),
+    match crate::written::meant(Dialect::Mysql, text) {
+        Some(bare) => Some((bare, true)),
         None if text.parse::<f64>().is_ok() => Some((text.clone(), true)),
         // Texts within an expression stay as they are.
         None if text.contains(['\'', '"', '`']) => Some((text.clone(), false)),
@@ -176,16 +175,17 @@ fn extra(table: &Table, at: usize) -> String {
 
 /// CREATE TABLE for a table that is there.
 pub(crate) fn definition(database: &Database, table: &Table) -> String {
-    let name = |name: &str| format!("`{}`", name.replace('`', "``"));
+    let name = |name: &str| crate::written::name(Dialect::Mysql, name);
+    let literal = |text: &str| crate::written::literal(Dialect::Mysql, text);
     let mut lines = Vec::new();
     for at in table.visible() {
         let column = &table.columns[at];
-        let mut line = format!("  {} {}", name(&column.name), with_escapes(&type_name(column)));
+        let mut line = format!("  {} {}", name(&column.name), &type_name(column));
         if collation_of(column) == Some(BINARY_COLLATION) {
             let _ = write!(line, " CHARACTER SET utf8mb4 COLLATE {BINARY_COLLATION}");
         }
         if let Some(generated) = &column.generated {
-            let _ = write!(line, " GENERATED ALWAYS AS ({}) {}", with_escapes(generated.text().1), generated.word());
+            let _ = write!(line, " GENERATED ALWAYS AS ({}) {}", generated.text().1, generated.word());
         }
         if !column.is_nullable {
             line.push_str(" NOT NULL");
@@ -193,8 +193,8 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         let is_generated = table.generated.is_some_and(|(field, _)| field == at);
         match shown_default(column) {
             _ if is_generated => line.push_str(" AUTO_INCREMENT"),
-            Some((text, true)) => _ = write!(line, " DEFAULT {}", written(&text)),
-            Some((text, false)) => _ = write!(line, " DEFAULT {}", with_escapes(&text)),
+            Some((text, true)) => _ = write!(line, " DEFAULT {}", literal(&text)),
+            Some((text, false)) => _ = write!(line, " DEFAULT {}", &text),
             None if column.is_nullable
                 && column.generated.is_none()
                 && !matches!(
@@ -225,7 +225,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             let column = &table.columns[*field];
             match (&column.generated, column.is_hidden) {
                 (_, false) => Some(name(&column.name)),
-                (Some(generated), true) => expression_of(generated).map(|text| format!("({})", with_escapes(text))),
+                (Some(generated), true) => expression_of(generated).map(|text| format!("({})", text)),
                 (None, true) => None,
             }
         };
@@ -352,7 +352,7 @@ fn views(view: &View<'_>) -> Vec<Vec<Value>> {
             text("def"),
             schema(view),
             text(&table.name),
-            text(&with_escapes(&query)),
+            text(&query),
             text("NONE"),
             text("NO"),
             text(&format!("{}@%", view.database.catalog.user_name(table.space.owner()))),

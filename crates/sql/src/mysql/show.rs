@@ -2,7 +2,9 @@
 
 use super::statements::{Said, literal, parsed, quoted};
 use super::words::Words;
+use crate::dialect::Dialect;
 use crate::error::{Error, Result};
+use crate::written::written;
 use sqlparser::tokenizer::Token;
 
 /// Stands in the name of a column before that of a table, which may be a view: what the column is called is known when the table is.
@@ -249,7 +251,7 @@ impl Words {
             "where" => {
                 self.at += 1;
                 let condition = self.expressions()?.pop().ok_or_else(|| self.refused())?;
-                Ok(format!(" WHERE {condition}"))
+                Ok(format!(" WHERE {}", written(Dialect::Mysql, &condition)))
             }
             "" if self.token(0).is_none() => Ok(String::new()),
             _ => Err(self.refused()),

@@ -78,7 +78,8 @@ pub(crate) fn own(text: &str) -> Result<Option<Said>> {
     if !is_own || first == "select" && !begins_with_word(text, "sql_calc_found_rows") {
         return Ok(None);
     }
-    let tokens = Tokenizer::new(&MySqlDialect {}, text)
+    let text = super::text::with_known_escapes(text);
+    let tokens = Tokenizer::new(&MySqlDialect {}, &text)
         .tokenize()
         .map_err(|error| Error::new(Condition::Syntax, format!("syntax error: {error}")))?;
     let tokens = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_)));
@@ -199,11 +200,11 @@ fn begins_with_word(text: &str, word: &str) -> bool {
 
 /// A text as a literal.
 pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    crate::written::literal(Dialect::Mysql, text)
 }
 
 pub(crate) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+    crate::written::name(Dialect::Mysql, name)
 }
 
 pub(super) fn parsed(query: &str) -> Result<Said> {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Takes a text apart at the semicolons that stand outside of quotes and comments. Literals that are no UTF-8 become `x'...'`; empty statements are left
-/// out. Errors: `InvalidEncoding` outside of a literal.
-pub fn statements(bytes: &[u8]) -> Result<Vec<Cow<'_, str>>> {
+/// out. `keeps_backslashes`: `sql_mode` has NO_BACKSLASH_ESCAPES. Errors: `InvalidEncoding` outside of a literal.
+pub fn statements(bytes: &[u8], keeps_backslashes: bool) -> Result<Vec<Cow<'_, str>>> {
     let mut found = Vec::new();
     let (mut start, mut at, mut has_words) = (0, 0, false);
     // What was spelled in another way so far, and up to where.
@@ -19,7 +19,7 @@ pub fn statements(bytes: &[u8]) -> Result<Vec<Cow<'_, str>>> {
                 at += 1;
             }
             quote @ (b'\'' | b'"' | b'`') => {
-                let end = literal_end(bytes, at, quote);
+                let end = literal_end(bytes, at, quote, keeps_backslashes);
                 if quote != b'`' && std::str::from_utf8(&bytes[at..end]).is_err() {
                     let (mut text, from) = spelled.take().unwrap_or_else(|| (String::new(), start));
                     text.push_str(utf8(&bytes[from..at])?);
@@ -29,7 +29,7 @@ pub fn statements(bytes: &[u8]) -> Result<Vec<Cow<'_, str>>> {
                         text.truncate(introducer.len() - "_binary".len());
                     }
                     text.push_str(" x'");
-                    unescaped(&bytes[at + 1..end.saturating_sub(1).max(at + 1)], quote)
+                    unescaped(&bytes[at + 1..end.saturating_sub(1).max(at + 1)], quote, keeps_backslashes)
                         .iter()
                         .for_each(|byte| _ = write!(text, "{byte:02x}"));
                     text.push_str("' ");
@@ -94,12 +94,12 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Behind the literal that begins at `at`.
-fn literal_end(bytes: &[u8], at: usize, quote: u8) -> usize {
+fn literal_end(bytes: &[u8], at: usize, quote: u8, keeps_backslashes: bool) -> usize {
     let mut end = at + 1;
     while let Some(&byte) = bytes.get(end) {
         end += 1;
         match byte {
-            b'\\' if quote != b'`' => end += 1,
+            b'\\' if quote != b'`' && !keeps_backslashes => end += 1,
             byte if byte == quote && bytes.get(end) == Some(&quote) => end += 1,
             byte if byte == quote => return end,
             _ => {}
@@ -108,27 +108,73 @@ fn literal_end(bytes: &[u8], at: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// A statement of a session with `ANSI_QUOTES`, where `"a"` is a name, as one that has the same meaning without: `` `a` ``.
-pub(crate) fn with_quoted_names(text: &str) -> Cow<'_, str> {
-    if !text.contains('"') {
+/// What `sql_mode` says of quotes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Quotes {
+    /// `ANSI_QUOTES`: `"a"` is a name.
+    pub(crate) are_names: bool,
+    /// `NO_BACKSLASH_ESCAPES`: a backslash in a literal is one.
+    pub(crate) keep_backslashes: bool,
+}
+
+impl Quotes {
+    pub(crate) fn of(modes: &str) -> Self {
+        let has = |wanted: &str| modes.split(',').any(|mode| mode == wanted);
+        Quotes { are_names: has("ANSI_QUOTES"), keep_backslashes: has("NO_BACKSLASH_ESCAPES") }
+    }
+}
+
+/// A statement of a session with such modes as one that has the same meaning without: `` `a` `` for `"a"`, two
+/// backslashes for one.
+pub(crate) fn with_usual_quotes(text: &str, quotes: Quotes) -> Cow<'_, str> {
+    let is_other = quotes.are_names && text.contains('"') || quotes.keep_backslashes && text.contains('\\');
+    if !is_other {
         return Cow::Borrowed(text);
     }
+    with_literals(text, quotes, |literal| match literal.as_bytes()[0] {
+        b'"' if quotes.are_names => Some(format!("`{}`", quoted_name(literal).replace('`', "``"))),
+        b'\'' | b'"' if quotes.keep_backslashes => Some(literal.replace('\\', "\\\\")),
+        _ => None,
+    })
+}
+
+/// The parser takes `\a` and `\f` for other characters; in MySQL's literals they are letters.
+pub(crate) fn with_known_escapes(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\a") && !text.contains("\\f") {
+        return Cow::Borrowed(text);
+    }
+    with_literals(text, Quotes::default(), |literal| {
+        let mut out = String::with_capacity(literal.len());
+        let mut chars = literal.chars().peekable();
+        while let Some(c) = chars.next() {
+            match (c, chars.peek()) {
+                ('\\', Some('a' | 'f')) => {}
+                ('\\', _) => out.extend([Some(c), chars.next()].into_iter().flatten()),
+                _ => out.push(c),
+            }
+        }
+        (!literal.starts_with('`')).then_some(out)
+    })
+}
+
+/// A text with others in the places of some of its literals and names in quotes.
+fn with_literals(text: &str, quotes: Quotes, other: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
     // Up to where it is in `out`.
     let (mut done, mut at) = (0, 0);
     while at < bytes.len() {
         at = match bytes[at] {
-            b'"' => {
-                out.push_str(&text[done..at]);
-                let (name, end) = quoted_name(text, at);
-                out.push('`');
-                out.push_str(&name.replace('`', "``"));
-                out.push('`');
-                done = end;
+            quote @ (b'\'' | b'"' | b'`') => {
+                let is_name = quote == b'"' && quotes.are_names;
+                let end = literal_end(bytes, at, quote, is_name || quotes.keep_backslashes);
+                if let Some(other) = other(&text[at..end]) {
+                    out.push_str(&text[done..at]);
+                    out.push_str(&other);
+                    done = end;
+                }
                 end
             }
-            quote @ (b'\'' | b'`') => literal_end(bytes, at, quote),
             b'#' => line_end(bytes, at),
             b'-' if bytes[at..].starts_with(b"--") && bytes.get(at + 2).is_none_or(u8::is_ascii_whitespace) => {
                 line_end(bytes, at)
@@ -141,73 +187,29 @@ pub(crate) fn with_quoted_names(text: &str) -> Cow<'_, str> {
             _ => at + 1,
         };
     }
-    out.push_str(&text[done..]);
-    Cow::Owned(out)
-}
-
-/// The name between the quotes that begin at `at`, and where the text goes on.
-fn quoted_name(text: &str, at: usize) -> (String, usize) {
-    let mut name = String::new();
-    let mut chars = text[at + 1..].char_indices().peekable();
-    while let Some((place, c)) = chars.next() {
-        match c {
-            '"' if chars.next_if(|(_, next)| *next == '"').is_none() => return (name, at + place + 2),
-            c => name.push(c),
+    match done {
+        0 => Cow::Borrowed(text),
+        done => {
+            out.push_str(&text[done..]);
+            Cow::Owned(out)
         }
     }
-    (name, text.len())
 }
 
-/// A text as a literal of one line: what SHOW CREATE TABLE has, whose lines clients take apart.
-pub(crate) fn written(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('\'');
-    for c in text.chars() {
-        match c {
-            '\0' => out.push_str("\\0"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\\' => out.push_str("\\\\"),
-            '\'' => out.push_str("''"),
-            c => out.push(c),
-        }
-    }
-    out.push('\'');
-    out
-}
-
-/// A text that was kept, in whose literals a backslash is one, as a statement has it: with two in place of each.
-pub(crate) fn with_escapes(kept: &str) -> Cow<'_, str> {
-    if !kept.contains('\\') {
-        return Cow::Borrowed(kept);
-    }
-    let mut out = String::with_capacity(kept.len() + 8);
-    let mut quote = None;
-    for c in kept.chars() {
-        match (quote, c) {
-            (None, '\'' | '"' | '`') => quote = Some(c),
-            // A doubled one ends the literal and begins it anew.
-            (Some(begun), c) if c == begun => quote = None,
-            (Some('\'' | '"'), '\\') => out.push('\\'),
-            _ => {}
-        }
-        out.push(c);
-    }
-    Cow::Owned(out)
-}
-
-/// The way back, for texts that [`with_escapes`] has made.
-pub(crate) fn without_escapes(text: &str) -> String {
-    text.replace("\\\\", "\\")
+/// The name that stands in quotes.
+fn quoted_name(literal: &str) -> String {
+    let inner = &literal[1..];
+    let ends = inner.chars().rev().take_while(|c| *c == '"').count() % 2 == 1;
+    inner[..inner.len() - usize::from(ends)].replace("\"\"", "\"")
 }
 
 /// The bytes that a literal means.
-fn unescaped(body: &[u8], quote: u8) -> Vec<u8> {
+fn unescaped(body: &[u8], quote: u8, keeps_backslashes: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
     let mut rest = body.iter().copied();
     while let Some(byte) = rest.next() {
         match byte {
-            b'\\' => out.push(match rest.next() {
+            b'\\' if !keeps_backslashes => out.push(match rest.next() {
                 Some(b'0') => 0,
                 Some(b'n') => b'\n',
                 Some(b'r') => b'\r',
@@ -234,9 +236,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const NAMES: Quotes = Quotes { are_names: true, keep_backslashes: false };
+
     #[test]
     fn texts_are_cut_where_statements_end() {
-        let cut = |text: &str| statements(text.as_bytes()).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let cut = |text: &str| {
+            statements(text.as_bytes(), false).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(cut("select 1; select ';', \"a;\"\"b\", `;` ;;"), ["select 1", "select ';', \"a;\"\"b\", `;`"]);
         assert_eq!(cut("select '\\';' -- ; \n; # x;\n ; /* ; */ ;"), ["select '\\';' -- ;"]);
         assert_eq!(cut("/*!40101 SET NAMES utf8 */;"), ["/*!40101 SET NAMES utf8 */"]);
@@ -245,9 +251,10 @@ mod tests {
 
     #[test]
     fn bytes_in_literals_are_kept() {
-        let cut = statements(b"insert into t values (1, _binary'\xff\\0\\'a'';', 'b')").unwrap();
+        let cut = statements(b"insert into t values (1, _binary'\xff\\0\\'a'';', 'b')", false).unwrap();
         assert_eq!(cut[0], "insert into t values (1,  x'ff0027613b' , 'b')".replace("613b", "61273b"));
-        assert!(statements(b"select \xff").is_err());
+        assert!(statements(b"select \xff", false).is_err());
+        assert_eq!(statements(b"select '\xff\\0\\'; select 1", true).unwrap(), ["select  x'ff5c305c' ", "select 1"]);
     }
 
     #[test]
@@ -260,39 +267,40 @@ mod tests {
             ("select \"never ends", "select `never ends`"),
             ("select '\\'\"', \"\\\"", "select '\\'\"', `\\`"),
         ] {
-            assert_eq!(with_quoted_names(text), wanted);
+            assert_eq!(with_usual_quotes(text, NAMES), wanted);
         }
     }
 
     #[test]
-    fn backslashes_of_kept_texts_are_doubled_within_literals() {
-        for (kept, wanted) in [
-            ("a <> 'x'", "a <> 'x'"),
-            (r"a <> 'x\y''\' AND `n\m` = ''", r"a <> 'x\\y''\\' AND `n\m` = ''"),
-            (r#"a <> "it's \""#, r#"a <> "it's \\""#),
+    fn backslashes_are_escaped_where_they_are_none() {
+        for (text, wanted) in [
+            ("select 'a'", "select 'a'"),
+            (r#"select '', "", `\`, '''' # "#, r#"select '\', "\", `\`, '\''\' # "#),
+            (r"/* '' */ select '", r"/* '' */ select '\"),
         ] {
-            assert_eq!(with_escapes(kept), wanted);
-            assert_eq!(without_escapes(&with_escapes(kept)), kept);
+            assert_eq!(with_usual_quotes(text, Quotes { keep_backslashes: true, ..Quotes::default() }), wanted);
         }
+        let both = Quotes { are_names: true, keep_backslashes: true };
+        assert_eq!(with_usual_quotes(r#"select "a", ''"#, both), r"select `a\`, '\'");
+    }
+
+    #[test]
+    fn letters_behind_backslashes_are_letters() {
+        let given = r"select '\a\\a\\\a\f', `\a`, 'a' # '\a'";
+        assert_eq!(with_known_escapes(given), r"select 'a\\a\\af', `\a`, 'a' # '\a'");
     }
 
     proptest! {
         #[test]
-        fn what_is_written_in_one_line_means_the_same(text in "[a'\\\\\n\r\0\t\"ä]{0,20}") {
-            let literal = written(&text);
-            prop_assert!(!literal.contains(['\n', '\r', '\0']));
-            prop_assert_eq!(unescaped(&literal.as_bytes()[1..literal.len() - 1], b'\''), text.as_bytes());
-        }
-
-        #[test]
         fn names_are_quoted_once(text in "[\"'`\\\\a/*#! äö-]{0,40}") {
-            let once = with_quoted_names(&text);
-            assert_eq!(with_quoted_names(&once), once);
+            let once = with_usual_quotes(&text, NAMES);
+            assert_eq!(with_usual_quotes(&once, NAMES), once);
         }
 
         #[test]
         fn any_bytes_are_cut_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let _ = statements(&bytes);
+            let _ = statements(&bytes, false);
+            let _ = statements(&bytes, true);
         }
     }
 }

@@ -150,11 +150,16 @@ pub(crate) fn beside(database: &Database, other: &str, name: &str) -> String {
 
 /// A name of the catalog as statements have it: in quotes where it needs them, behind its schema unless it is found without.
 pub(crate) fn shown(database: &Database, name: &str) -> String {
+    let parts: Vec<String> = shown_parts(database, name).iter().map(|part| crate::catalog::quoted(part)).collect();
+    parts.join(".")
+}
+
+/// The parts of a name as statements have it: its schema, unless it is found without, and the name.
+pub(crate) fn shown_parts(database: &Database, name: &str) -> Vec<String> {
     let (schema, local) = split(database, name);
-    let local = crate::catalog::quoted(local);
     match is_visible(database, name) {
-        true => local,
-        false => format!("{}.{local}", crate::catalog::quoted(schema_name(schema.as_deref()))),
+        true => vec![local.to_string()],
+        false => vec![schema_name(schema.as_deref()).to_string(), local.to_string()],
     }
 }
 

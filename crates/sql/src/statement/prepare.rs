@@ -10,6 +10,7 @@ use crate::mysql::Said;
 use crate::plan::Plan;
 use crate::session::Session;
 use crate::types::{Base, Type};
+use crate::written::written;
 use database::{Context, Database};
 use sqlparser::ast;
 use std::borrow::Cow;
@@ -38,7 +39,7 @@ impl Sql {
         let parsed = statements.drain(..).map(|statement| {
             // A statement of several is prepared again by its own text.
             let text = match &statement {
-                Said::Parsed(statement) if count > 1 => statement.to_string(),
+                Said::Parsed(statement) if count > 1 => written(dialect, statement),
                 Said::Accounts(accounts) if count > 1 => accounts.text.clone(),
                 Said::Control(Control::Fetch { name, step, is_move }) => crate::cursors::text_of(name, *step, *is_move),
                 _ => text.to_string(),

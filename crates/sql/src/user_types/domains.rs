@@ -6,7 +6,9 @@ use super::{Domain, KEY, UserType, by_name, encode_domain, encode_kind, shown_na
 use crate::bind::Binder;
 use crate::comments::put_below;
 use crate::ddl::Ddl;
+use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
+use crate::written::written;
 use sqlparser::ast::{self, AlterTableOperation, ColumnOption};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::rc::Rc;
@@ -118,7 +120,7 @@ pub(crate) fn create_domain(ddl: &Ddl<'_>, create: &ast::CreateTable) -> Result<
     let folded = ddl.dialect.object_name(&name)?;
     let base = super::resolve(ddl.database, ddl.dialect, &column.data_type)?;
     let mut domain = Domain {
-        base: base.declared.clone().unwrap_or_else(|| column.data_type.to_string()),
+        base: base.declared.clone().unwrap_or_else(|| written(ddl.dialect, &column.data_type)),
         // One that is made of another domain begins with what that has.
         default: base.domain().and_then(|below| below.domain()?.default.clone()),
         is_not_null: false,
@@ -142,7 +144,7 @@ pub(crate) fn create_domain(ddl: &Ddl<'_>, create: &ast::CreateTable) -> Result<
             }
             ColumnOption::Check(check) => {
                 let named = option.name.as_ref().or(check.name.as_ref()).map(|name| ddl.dialect.fold(name));
-                conditions.push((named, check.expr.to_string()));
+                conditions.push((named, written(ddl.dialect, &check.expr)));
             }
             ColumnOption::Collation(name) if crate::dialect::is_plain_collation(ddl.dialect, name) => {}
             ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) => {
@@ -168,7 +170,7 @@ pub(crate) fn create_domain(ddl: &Ddl<'_>, create: &ast::CreateTable) -> Result<
 
 /// A default as it is kept: that it is null need not be said.
 fn default_of(expr: &ast::Expr) -> Option<String> {
-    Some(expr.to_string()).filter(|text| !text.eq_ignore_ascii_case("null"))
+    Some(written(Dialect::Postgres, expr)).filter(|text| !text.eq_ignore_ascii_case("null"))
 }
 
 /// In the order of their names, as they are looked at there.
@@ -223,7 +225,7 @@ fn change(ddl: &Ddl<'_>, user: &Rc<UserType>, operation: &AlterTableOperation) -
         AlterTableOperation::AlterColumn { op: Op::DropNotNull, .. } => domain.is_not_null = false,
         AlterTableOperation::AddConstraint { constraint: ast::TableConstraint::Check(check), not_valid } => {
             let named = check.name.as_ref().map(|name| ddl.dialect.fold(name));
-            add_check(&mut domain, &user.name, named, check.expr.to_string())?;
+            add_check(&mut domain, &user.name, named, written(ddl.dialect, &check.expr))?;
             is_stricter = !not_valid;
         }
         AlterTableOperation::DropConstraint { name, if_exists, .. } => {

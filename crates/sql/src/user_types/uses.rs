@@ -15,10 +15,11 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Result};
 use crate::table::Table;
 use crate::types::Type;
+use crate::written::offset;
 use database::Space;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::ops::Range;
 use std::rc::Rc;
 use tuple::SpaceId;
@@ -120,14 +121,6 @@ fn bind(ddl: &Ddl<'_>, binder: &Binder<'_>, place: &Place, text: &str) -> Result
             binder.check_domain(&alone, base)
         }
     }
-}
-
-/// The number of a byte in a text.
-fn offset(text: &str, location: Location) -> usize {
-    let before: usize = text.split_inclusive('\n').take(location.line.saturating_sub(1) as usize).map(str::len).sum();
-    let line = &text[before..];
-    let column = location.column.saturating_sub(1) as usize;
-    before + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at)
 }
 
 /// Words that may have to be others: where they stand, what stands there in a trial, and what is to stand there.
