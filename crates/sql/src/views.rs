@@ -97,13 +97,11 @@ impl SavedView {
             let mut qualified = Qualified { database, dialect: self.dialect, own };
             let visit = || {
                 let _ = VisitMut::visit(&mut query, &mut qualified);
-                query
             };
             let no_memory = |error| Error::new(Condition::OutOfMemory, format!("no memory for a stack: {error}"));
-            query = runtime::on_large_stack(visit).map_err(no_memory)?;
+            runtime::on_large_stack(visit).map_err(no_memory)?;
         }
         Ok(written(self.dialect, &query))
-    }
     }
 }
 

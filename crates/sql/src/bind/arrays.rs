@@ -396,6 +396,15 @@ impl Binder<'_> {
         let ty = array.ty;
         arguments.insert(array_at, array);
         if name == "array_to_string" {
+            let (array, ty) = match self.is_zoned && ty.element().base == Base::TimestampTz {
+                // As a clock shows them here.
+                true => {
+                    let texts = Type::array_of(Type::TEXT);
+                    (self.cast_to(arguments.remove(array_at), texts, Strictness::Explicit)?, texts)
+                }
+                false => (arguments.remove(array_at), ty),
+            };
+            arguments.insert(array_at, array);
             let code = Bound::new(Expr::Const(Value::Int(ty.code())), Type::of(Base::Int8));
             arguments.insert(2, code);
             return self.call("array_text", std::mem::take(arguments)).map(Some);

@@ -89,7 +89,8 @@ impl Binder<'_> {
         if self.dialect != Dialect::Postgres {
             return Ok(());
         }
-        let is_zoned = |ty: Type| matches!(ty.base, Base::TimestampTz | Base::TimeTz);
+        let is_one = |ty: Type| matches!(ty.base, Base::TimestampTz | Base::TimeTz);
+        let is_zoned = |ty: Type| is_one(ty) || ty.base == Base::Array && is_one(ty.element());
         let is_moment = |part: &Expr| match part {
             Expr::Slot(slot) => {
                 fields.iter().any(|(field, at)| at == slot && is_zoned(table.columns[*field as usize].ty))
@@ -110,6 +111,12 @@ impl Binder<'_> {
                         function.name == "make_timestamptz" || function.name == "to_timestamp" && given.len() > 1;
                     let names_zone = matches!(function.name, "at_zone" | "zoned_clock_at")
                         && given.get(1).is_some_and(|zone| matches!(zone, Expr::Const(_)));
+                    // What is asked of an array as one.
+                    if function.name.starts_with("array_") && function.name != "array_text"
+                        || function.name == "cardinality"
+                    {
+                        good += given.iter().filter(|part| is_moment(part)).count();
+                    }
                     if names_zone {
                         good += given.iter().filter(|part| is_moment(part)).count();
                     }

@@ -180,7 +180,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
     let mut lines = Vec::new();
     for at in table.visible() {
         let column = &table.columns[at];
-        let mut line = format!("  {} {}", name(&column.name), &type_name(column));
+        let mut line = format!("  {} {}", name(&column.name), type_name(column));
         if collation_of(column) == Some(BINARY_COLLATION) {
             let _ = write!(line, " CHARACTER SET utf8mb4 COLLATE {BINARY_COLLATION}");
         }
@@ -194,7 +194,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         match shown_default(column) {
             _ if is_generated => line.push_str(" AUTO_INCREMENT"),
             Some((text, true)) => _ = write!(line, " DEFAULT {}", literal(&text)),
-            Some((text, false)) => _ = write!(line, " DEFAULT {}", &text),
+            Some((text, false)) => _ = write!(line, " DEFAULT {text}"),
             None if column.is_nullable
                 && column.generated.is_none()
                 && !matches!(
@@ -225,7 +225,7 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             let column = &table.columns[*field];
             match (&column.generated, column.is_hidden) {
                 (_, false) => Some(name(&column.name)),
-                (Some(generated), true) => expression_of(generated).map(|text| format!("({})", text)),
+                (Some(generated), true) => expression_of(generated).map(|text| format!("({text})")),
                 (None, true) => None,
             }
         };
