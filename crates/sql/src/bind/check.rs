@@ -68,6 +68,7 @@ impl Binder<'_> {
     ) -> Result<(Expr, Vec<(u32, Slot)>)> {
         let (bound, used) = self.bind_of_row(table, text)?;
         self.check_needs_no_zone(table, &bound.expr, &used.fields())?;
+        self.check_array_needs_no_zone(table, bound.ty, &used.fields())?;
         let expr = self.assigned(table, number, bound)?;
         check_is_fixed(self.dialect, &table.columns[number].name, &expr)?;
         Ok((expr, used.fields()))
@@ -134,6 +135,19 @@ impl Binder<'_> {
             }
         });
         match makes_one || good < all {
+            true => Err(Error::new(Condition::Recursion, "generation expression is not immutable")),
+            false => Ok(()),
+        }
+    }
+
+    /// Errors: an array of moments with a zone is made of one of others, as that of a session's zone.
+    fn check_array_needs_no_zone(&self, table: &Table, ty: Type, fields: &[(u32, Slot)]) -> Result<()> {
+        let is_of = |ty: Type, base: Base| ty.base == Base::Array && ty.element().base == base;
+        let reads = fields.iter().any(|(field, _)| {
+            let read = table.columns[*field as usize].ty;
+            is_of(read, Base::Timestamp) || is_of(read, Base::Date) || is_of(read, Base::Text)
+        });
+        match self.dialect == Dialect::Postgres && is_of(ty, Base::TimestampTz) && reads {
             true => Err(Error::new(Condition::Recursion, "generation expression is not immutable")),
             false => Ok(()),
         }

@@ -115,7 +115,18 @@ impl Ddl<'_> {
                 }
                 AlterTableOperation::ChangeColumn { old_name, new_name, data_type, options, column_position } => {
                     let column = column_def(new_name, data_type, options);
-                    self.change_column(&table, old_name, &column, column_position.as_ref())?;
+                    let mut old = old_name;
+                    let known = table.column(self.dialect, &self.dialect.fold(old_name));
+                    if old_name.value != new_name.value
+                        && known.is_some_and(|at| !self.generated_of(&table, at).is_empty())
+                    {
+                        // What is computed of it gets to know its name first.
+                        let (old_column_name, new_column_name) = (old_name.clone(), new_name.clone());
+                        let operation = AlterTableOperation::RenameColumn { old_column_name, new_column_name };
+                        self.alter_table(&ast::AlterTable { operations: vec![operation], ..alter.clone() })?;
+                        (table, old) = (self.table(&alter.name)?, new_name);
+                    }
+                    self.change_column(&table, old, &column, column_position.as_ref())?;
                 }
                 AlterTableOperation::DropPrimaryKey { .. } => {
                     let mut shape = self.shape_of(&table)?;

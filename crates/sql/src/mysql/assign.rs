@@ -57,6 +57,15 @@ impl Choices {
             let mut end = rest.len();
             while let Some((place, c)) = chars.next() {
                 match c {
+                    // As the literals of kept texts have it.
+                    '\\' => match chars.next() {
+                        Some((_, '0')) => word.push('\0'),
+                        Some((_, 'n')) => word.push('\n'),
+                        Some((_, 'r')) => word.push('\r'),
+                        Some((_, 'Z')) => word.push('\u{1a}'),
+                        Some((_, c)) => word.push(c),
+                        None => {}
+                    },
                     '\'' if chars.peek().is_some_and(|(_, next)| *next == '\'') => {
                         chars.next();
                         word.push('\'');
