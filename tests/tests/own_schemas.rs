@@ -51,7 +51,7 @@ fn who_has_no_rights_makes_and_changes_no_schema() {
     assert_eq!(db.ask("create table shop.t (id int primary key)"), "CREATE TABLE");
     assert_eq!(db.ask("create table shop.u (id int primary key)"), "CREATE TABLE");
     assert_eq!(db.ask("create table v (id int primary key)"), "CREATE TABLE");
-    let mut guest = Postgres::at(&mut rig, 2);
+    let mut guest = Postgres::at(&mut rig, 1);
     for refused in [
         "create schema own",
         "create table shop.made (id int)",
@@ -81,7 +81,7 @@ fn who_has_no_rights_makes_and_changes_no_schema() {
 fn a_plan_is_that_of_the_path_of_its_session() {
     let mut rig = Rig::start(OPEN, &DOORS);
     let (mut first, mut second) = (Postgres::at(&mut rig, 0), Postgres::at(&mut rig, 0));
-    let mut guest = Postgres::at(&mut rig, 2);
+    let mut guest = Postgres::at(&mut rig, 1);
     for (schema, value) in [("a", "of a"), ("b", "of b")] {
         assert_eq!(first.ask(&format!("create schema {schema}")), "CREATE SCHEMA");
         assert_eq!(first.ask(&format!("create table {schema}.t (v text)")), "CREATE TABLE");

@@ -192,7 +192,8 @@ fn dumps_of_postgresql_load_and_pg_dump_finds_what_it_asks_for() {
         create view public.v as select b.id, a.name from (public.b join public.a on ((a.id = b.a)))";
     assert!(!db.ask(dump).contains(": "), "{}", db.ask(dump));
     assert_eq!(db.ask("select last_value, is_called from public.a_id_seq"), "7,t; SELECT 1");
-    // Names that stand alone are found without a path, and get their schema where there is none.
+    // Where there is no path names get their schema, and are not found without it.
+    assert!(db.ask("select * from a").starts_with("42P01"));
     assert_eq!(
         db.ask("select pg_get_constraintdef(oid) from pg_constraint where conname = 'b_a'"),
         "FOREIGN KEY (a) REFERENCES public.a(id); SELECT 1"
@@ -205,7 +206,7 @@ fn dumps_of_postgresql_load_and_pg_dump_finds_what_it_asks_for() {
     assert!(db.ask("select pg_get_viewdef('public.v'::regclass)").contains("FROM (public.b JOIN public.a ON"));
     // Each object of the catalog says which table it is of, and what it depends on.
     assert_eq!(
-        db.ask("select tableoid = 'pg_class'::regclass, tableoid from pg_class where oid = 'a'::regclass"),
+        db.ask("select tableoid = 'pg_class'::regclass, tableoid from pg_class where oid = 'public.a'::regclass"),
         "t,1259; SELECT 1"
     );
     assert_eq!(
@@ -213,7 +214,7 @@ fn dumps_of_postgresql_load_and_pg_dump_finds_what_it_asks_for() {
         "a,n; b,n; v,i; SELECT 3"
     );
     assert_eq!(
-        db.ask("select relname from pg_class c where c.oid operator(pg_catalog.=) 'a'::regclass"),
+        db.ask("select relname from pg_class c where c.oid operator(pg_catalog.=) 'public.a'::regclass"),
         "a; SELECT 1"
     );
     db.ask("begin");
