@@ -275,13 +275,13 @@ mod tests {
     fn backslashes_are_escaped_where_they_are_none() {
         for (text, wanted) in [
             ("select 'a'", "select 'a'"),
-            (r#"select '', "", `\`, '''' # "#, r#"select '\', "\", `\`, '\''\' # "#),
-            (r"/* '' */ select '", r"/* '' */ select '\"),
+            (r#"select '\', "\", `\`, '\''\' # \"#, r#"select '\\', "\\", `\`, '\\''\\' # \"#),
+            (r"/* '\' */ select '\", r"/* '\' */ select '\\"),
         ] {
             assert_eq!(with_usual_quotes(text, Quotes { keep_backslashes: true, ..Quotes::default() }), wanted);
         }
         let both = Quotes { are_names: true, keep_backslashes: true };
-        assert_eq!(with_usual_quotes(r#"select "a", ''"#, both), r"select `a\`, '\'");
+        assert_eq!(with_usual_quotes(r#"select "a\", '\'"#, both), r"select `a\`, '\\'");
     }
 
     #[test]
