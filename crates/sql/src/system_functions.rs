@@ -71,7 +71,8 @@ fn sequence_of(run: &Run<'_>, named: &Value) -> Result<Rc<database::Sequence>> {
     }
     crate::Sql::of(run.database).speak(run.context);
     let full = crate::schemas::named(run.database, crate::schemas::Kind::Relation, &name)?;
-    run.database.catalog.sequence_by_name(&full).ok_or_else(|| missing(&full))
+    let found = run.database.catalog.sequence_by_name(&full).filter(|_| !crate::schemas::is_nowhere(&full));
+    found.ok_or_else(|| missing(&full))
 }
 
 /// Ends what a session of PostgreSQL's clients does, or the session. Errors: it is somebody else's; it is one's own.

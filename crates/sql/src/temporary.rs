@@ -78,6 +78,9 @@ pub(crate) fn options() -> Vec<u8> {
 
 /// The space that a name means to the session that speaks: its own temporary table, or one that everybody sees.
 pub(crate) fn space_by_name(database: &Database, name: &str) -> Option<Rc<Space>> {
+    if crate::schemas::is_nowhere(name) {
+        return None;
+    }
     let sql = Sql::of(database);
     let own = sql.own_space(database, name);
     own.or_else(|| database.catalog.space_by_name(name).filter(|space| sql.may_name(space)))

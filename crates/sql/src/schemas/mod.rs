@@ -253,6 +253,11 @@ pub(crate) enum Kind {
     Type,
 }
 
+/// True for the name of what no schema of the path has, whatever somebody may have called so.
+pub(crate) fn is_nowhere(name: &str) -> bool {
+    name.starts_with(NOWHERE)
+}
+
 fn is_there(database: &Database, kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Index => space_of_index(database, name).is_some(),
@@ -289,7 +294,7 @@ pub(crate) fn along_path(database: &Database, kind: Kind, name: &str) -> Option<
     if let [None] = &*places {
         return None;
     }
-    if split(database, name).0.is_some() || name.starts_with(NOWHERE) {
+    if split(database, name).0.is_some() || is_nowhere(name) {
         return None;
     }
     let sql = Sql::of(database);
