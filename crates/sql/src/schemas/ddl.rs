@@ -261,53 +261,67 @@ const MARK: &str = "set schema";
 
 /// Spells `ALTER TABLE t SET SCHEMA s` as the parser understands it: `ALTER TABLE t SET ("set schema" = 's')`. Views and sequences alike.
 pub(crate) fn respell(tokens: &mut Vec<TokenWithSpan>) {
-    let word = |token: &TokenWithSpan| match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-        _ => String::new(),
-    };
-    let mut at = 0;
-    while at < tokens.len() {
-        let end =
-            tokens[at..].iter().position(|token| token.token == Token::SemiColon).map_or(tokens.len(), |end| at + end);
-        let seen: Vec<usize> =
-            (at..end).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
-        at = end + 1;
-        let is_alter = seen.len() >= 6
-            && word(&tokens[seen[0]]) == "alter"
-            && matches!(word(&tokens[seen[1]]).as_str(), "table" | "view" | "sequence");
-        let [.., set, schema, name] = seen.as_slice() else { continue };
-        if !is_alter || word(&tokens[*set]) != "set" || word(&tokens[*schema]) != "schema" {
-            continue;
-        }
-        let Token::Word(named) = &tokens[*name].token else { continue };
-        let value = match named.quote_style {
-            Some(_) => named.value.clone(),
-            None => named.value.to_lowercase(),
-        };
-        let span = tokens[*name].span;
-        let put = |token: Token| TokenWithSpan { token, span };
-        let option = [
-            put(Token::LParen),
-            put(Token::make_word(MARK, Some('"'))),
-            put(Token::Eq),
-            put(Token::SingleQuotedString(value)),
-            put(Token::RParen),
-        ];
-        tokens[seen[1]].token = Token::make_keyword("TABLE");
-        tokens.splice(*schema..=*name, option);
-        at = tokens[*set..]
-            .iter()
-            .position(|token| token.token == Token::SemiColon)
-            .map_or(tokens.len(), |end| set + end + 1);
+    if !tokens.windows(3).any(|window| is_word(&window[0], "set") && is_word(&window[2], "schema")) {
+        return;
     }
+    let mut spelled = Vec::with_capacity(tokens.len());
+    for statement in tokens.split_inclusive(|token| token.token == Token::SemiColon) {
+        match respelled(statement) {
+            Some(changed) => spelled.extend(changed),
+            None => spelled.extend_from_slice(statement),
+        }
+    }
+    *tokens = spelled;
+}
+
+/// True for a word that is not quoted.
+fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// None: it is another statement.
+fn respelled(statement: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
+    let is_part = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::SemiColon);
+    let mut begin = statement.iter().filter(is_part);
+    let (alter, kind) = (begin.next()?, begin.next()?);
+    let is_alter = is_word(alter, "alter") && ["table", "view", "sequence"].iter().any(|known| is_word(kind, known));
+    if !is_alter {
+        return None;
+    }
+    let mut words: Vec<TokenWithSpan> = statement.iter().filter(is_part).cloned().collect();
+    let [_, _, _, .., set, schema, name] = words.as_slice() else { return None };
+    let Token::Word(named) = &name.token else { return None };
+    if !is_word(set, "set") || !is_word(schema, "schema") {
+        return None;
+    }
+    let value = match named.quote_style {
+        Some(_) => named.value.clone(),
+        None => named.value.to_lowercase(),
+    };
+    let span = name.span;
+    words.truncate(words.len() - 2);
+    words[1].token = Token::make_keyword("TABLE");
+    let option = [
+        Token::LParen,
+        Token::make_word(MARK, Some('"')),
+        Token::Eq,
+        Token::SingleQuotedString(value),
+        Token::RParen,
+        Token::SemiColon,
+    ];
+    let ends = statement.last().is_some_and(|last| last.token == Token::SemiColon);
+    let option = option.into_iter().take(if ends { 6 } else { 5 });
+    words.extend(option.map(|token| TokenWithSpan { token, span }));
+    Some(words)
 }
 
 /// The schema that ALTER TABLE ... SET SCHEMA names.
 pub(crate) fn wanted_schema(alter: &ast::AlterTable) -> Option<&str> {
     let [ast::AlterTableOperation::SetOptionsParens { options }] = alter.operations.as_slice() else { return None };
     let [ast::SqlOption::KeyValue { key, value }] = options.as_slice() else { return None };
+    let is_mark = matches!(key.0.as_slice(), [ObjectNamePart::Identifier(key)] if key.value == MARK);
     match value {
-        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(schema), .. }) if matches!(key.0.as_slice(), [ObjectNamePart::Identifier(key)] if key.value == MARK) => {
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(schema), .. }) if is_mark => {
             Some(schema)
         }
         _ => None,
