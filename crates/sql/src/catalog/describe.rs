@@ -2,7 +2,8 @@
 
 use super::postgres::{class_rows, description_rows};
 use super::{
-    View, Virtual, all, column_number, constraint_number, index_number, quoted, sequence_number, table_number,
+    INDEXES, INDEXES_PER_TABLE, SEQUENCES, TABLES, View, Virtual, all, column_number, constraint_number, index_number,
+    quoted, sequence_number, table_number,
 };
 use crate::dialect::Dialect;
 use crate::run::Run;
@@ -10,7 +11,9 @@ use crate::shown_constraints;
 use crate::spelled::SpelledKey;
 use crate::table::{Index, Table};
 use crate::value::Value;
+use database::Database;
 use std::fmt::Write as _;
+use tuple::SpaceId;
 
 /// `CREATE INDEX` for an index.
 pub(crate) fn index_definition(view: &View<'_>, table: &Table, at: usize) -> String {
@@ -177,8 +180,22 @@ pub(crate) fn is_visible(run: &Run<'_>, number: i64) -> bool {
     if crate::schemas::all(run.database).is_empty() {
         return !places.is_empty() || all().any(|table| table.number() == number);
     }
-    let full = full_name_of(run, &View::of(run), number);
-    full.is_none_or(|full| crate::schemas::is_visible(run.database, &full))
+    name_in_catalog(run.database, number).is_none_or(|full| crate::schemas::is_visible(run.database, &full))
+}
+
+/// The name in the catalog of a table, an index or a sequence, whether or not the user may read it: nobody is told. It is asked for each row of `pg_class`.
+fn name_in_catalog(database: &Database, number: i64) -> Option<String> {
+    let space = |id: i64| database.catalog.space(SpaceId(u32::try_from(id).ok()?));
+    if let Some(place) = number.checked_sub(INDEXES).filter(|place| *place >= 0) {
+        let space = space(place / INDEXES_PER_TABLE)?;
+        let id = u32::try_from(place % INDEXES_PER_TABLE).ok()?;
+        let index = space.index_defs().iter().find(|index| index.id.0 == id).map(|index| space.index_name(index.id))?;
+        return Some(crate::schemas::beside(database, &space.name(), &index));
+    }
+    if let Some(id) = number.checked_sub(SEQUENCES).filter(|id| *id >= 0) {
+        return database.catalog.sequence(u32::try_from(id).ok()?).map(|sequence| sequence.def().name.clone());
+    }
+    space(number - TABLES).map(|space| crate::temporary::short_name(&space))
 }
 
 /// The name in the catalog of a table, an index or a sequence.
