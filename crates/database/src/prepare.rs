@@ -72,7 +72,7 @@ impl Database {
             Operation::Insert { tuple } => {
                 let filled = self.with_generated(context, space, tuple)?;
                 let new = self.new_row(space, filled.as_deref().unwrap_or(tuple), || 0)?;
-                self.remember_looked_at(context, space, None, &new);
+                self.remember_looked_at(context, space, None, Some(&new));
                 self.check_unique(context, space, Mode::Insert, None, &new)?;
                 Ok(Some(Prepared::new(None, Some(new), Mode::Insert, row_kind::INSERT)))
             }
@@ -83,7 +83,7 @@ impl Database {
                 if is_blind {
                     return Ok(Some(Prepared::new(None, Some(new), Mode::Replace, row_kind::REPLACE)));
                 }
-                self.remember_looked_at(context, space, None, &new);
+                self.remember_looked_at(context, space, None, Some(&new));
                 let mut old = None;
                 if space.rows.may_wait() || is_private {
                     old = self.same_key(context, space, tuple)?;
@@ -100,6 +100,7 @@ impl Database {
                 self.remember_key(context, space, index_id, found_by);
                 let old = self.row_of_key(context, space, index_id, found_by)?;
                 let old = old.filter(|old| self.shows(context, space, old.data()));
+                old.iter().for_each(|old| self.remember_looked_at(context, space, Some(old), None));
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Expire { key } => {
@@ -107,6 +108,7 @@ impl Database {
                 self.remember_key(context, space, IndexId::PRIMARY, found_by);
                 let old = self.row_of_key(context, space, IndexId::PRIMARY, found_by)?;
                 let old = old.filter(|old| !self.shows(context, space, old.data()));
+                old.iter().for_each(|old| self.remember_looked_at(context, space, Some(old), None));
                 Ok(old.map(|old| Prepared::new(Some(old), None, Mode::Replace, row_kind::DELETE)))
             }
             Operation::Update { index_id, key, ops, index_base } => {
@@ -120,7 +122,7 @@ impl Database {
                 let new = self.computed_row(context, space, &old, |row| {
                     update::apply(ops, old.data(), Some(&format), index_base, row)
                 })?;
-                self.remember_looked_at(context, space, Some(&old), &new);
+                self.remember_looked_at(context, space, Some(&old), Some(&new));
                 if let Err(error) = self.check_same_primary_key(space, old.data(), new.data()) {
                     return Err(self.name_what_is_there(space, &new, error).into());
                 }
@@ -168,7 +170,7 @@ impl Database {
         };
         let Some(old) = old else {
             let new = self.make_row(space, &format, tuple, || 0)?;
-            self.remember_looked_at(context, space, None, &new);
+            self.remember_looked_at(context, space, None, Some(&new));
             self.check_unique(context, space, Mode::Replace, None, &new)?;
             let kind = if is_on_disk { row_kind::REPLACE } else { row_kind::INSERT };
             return Ok(Some(Prepared::new(None, Some(new), Mode::Insert, kind)));
@@ -197,7 +199,7 @@ impl Database {
             tracing::error!("upsert is ignored: {error}");
             return Ok(None);
         }
-        self.remember_looked_at(context, space, None, &new);
+        self.remember_looked_at(context, space, None, Some(&new));
         self.check_unique(context, space, Mode::Replace, Some(&old), &new)?;
         Ok(Some(Prepared::new(Some(old), Some(new), Mode::Replace, row_kind::REPLACE)))
     }
@@ -222,11 +224,12 @@ impl Database {
 
     // --- Looks at rows ---
 
-    /// What is looked at on disk is remembered at once. A change in memory says by itself what it has seen, once it is applied.
+    /// What is looked at on disk to be written is remembered at once, also by who forgets what it reads. A change in memory says by itself what it has seen,
+    /// once it is applied.
     #[inline]
-    fn remember_looked_at(&self, context: &Context, space: &Space, old: Option<&Tuple>, new: &Tuple) {
+    fn remember_looked_at(&self, context: &Context, space: &Space, old: Option<&Tuple>, new: Option<&Tuple>) {
         if space.rows.may_wait() || self.is_private(context) {
-            self.remember_rows(context, space, old, Some(new));
+            self.remember_rows(context, space, old, new);
         }
     }
 

@@ -9,7 +9,7 @@ mod views;
 use clients::*;
 use database::{
     Config, Context, Cursor, Database, Environment, ErrorCode, INDEX_ID, Key, Operation, ReplaceTrigger, SEQUENCE_ID,
-    SPACE_ID, Savepoint, ScanRequest, SessionKind, Space,
+    SPACE_ID, Savepoint, ScanRequest, SessionKind, Space, TxnOptions,
 };
 use histories::{contents, open_on_slow_disk};
 use runtime::{
@@ -140,6 +140,43 @@ fn in_a_conflict_is_what_changes_something_that_was_seen(engine: &str) {
             let outcome = if is_in_view { Err(CONFLICT) } else { outcome };
             assert_eq!(outcome, if is_conflict { Err(CONFLICT) } else { Ok(()) }, "{first:?} against {other:?}");
             assert_eq!(database.suspended(), 0);
+        }
+    }
+}
+
+/// Who forgets what it reads depends on the rows that it writes nevertheless: of two that write to one, the second to commit gets a conflict.
+#[test]
+fn of_two_that_forget_and_write_one_row_the_second_meets_a_conflict() {
+    on_each_engine(in_of_two_that_forget_and_write_one_row_the_second_meets_a_conflict);
+}
+
+fn in_of_two_that_forget_and_write_one_row_the_second_meets_a_conflict(engine: &str) {
+    let writes = || {
+        let row = json!([10, 1, 0, 9]);
+        [
+            Op::Update(TREES, 0, json!([10]), json!([["+", 3, 1]])),
+            Op::Update(TREES, 1, json!([1, 0]), json!([["+", 3, 1]])),
+            Op::Delete(TREES, 0, json!([10])),
+            Op::Delete(TREES, 1, json!([1, 0])),
+            Op::Replace(TREES, row.clone()),
+            Op::Upsert(TREES, row, json!([["+", 3, 1]])),
+        ]
+    };
+    for first in writes() {
+        for second in writes() {
+            let database = open(&SimulatedFiles::default());
+            create_spaces_in(&database, engine);
+            let (mut one, mut other) = (Client::new(&database), Client::new(&database));
+            one.run(&database, &Op::Insert(TREES, json!([10, 1, 0, 0]))).unwrap();
+            for (client, op) in [(&mut one, &first), (&mut other, &second)] {
+                let options = TxnOptions { forgets_reads: true, ..TxnOptions::default() };
+                database.begin_with(&client.context, options).unwrap();
+                client.run(&database, op).unwrap();
+                database.suspend(&client.context);
+            }
+            database.commit(&one.context).unwrap();
+            let outcome = database.commit(&other.context).map_err(|error| error.code());
+            assert_eq!(outcome, Err(CONFLICT), "{first:?} and then {second:?}");
         }
     }
 }
