@@ -5,7 +5,7 @@ mod rig;
 
 use database::{Context, Database, ErrorCode, INDEX_ID, Operation, SPACE_ID, ScanRequest};
 use proptest::prelude::*;
-use rig::{config, drive, encode, insert, open_with, request};
+use rig::{config, drive, encode, insert, open_with, request, unless_stuck};
 use runtime::{Loss, SimulatedFiles};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -315,63 +315,8 @@ proptest! {
         has_child_index in any::<bool>(),
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let world = World::new(&keys, engines, has_child_index);
-        let context = request(&world.database);
-        let (mut model, mut before) = (Model::default(), None::<Model>);
-        for step in &steps {
-            let mut changed = model.clone();
-            let outcome = match step {
-                Step::Put(table, row) => Some(changed.change(&keys, *table, row.0, Some(*row))),
-                Step::Insert(table, row) if model.tables[*table].contains_key(&row.0) => Some(Err(Refused)),
-                Step::Insert(table, row) => Some(changed.change(&keys, *table, row.0, Some(*row))),
-                Step::Set(table, id, at, to) => match model.tables[*table].get(id).copied() {
-                    None => Some(Ok(())),
-                    Some(mut row) => {
-                        match at {
-                            1 => row.1 = *to,
-                            _ => row.2 = *to,
-                        }
-                        Some(changed.change(&keys, *table, *id, Some(row)))
-                    }
-                },
-                Step::Delete(table, id) => match model.tables[*table].contains_key(id) {
-                    true => Some(changed.change(&keys, *table, *id, None)),
-                    false => Some(Ok(())),
-                },
-                Step::Begin if before.is_none() => {
-                    before = Some(model.clone());
-                    None
-                }
-                Step::Begin => continue,
-                Step::Commit => {
-                    before = None;
-                    None
-                }
-                Step::Rollback => {
-                    if let Some(before) = before.take() {
-                        model = before;
-                    }
-                    None
-                }
-                Step::Yield => None,
-            };
-            let done = world.run(&context, step);
-            match outcome {
-                Some(Ok(())) => {
-                    prop_assert_eq!(done, Ok(()), "{:?} with {:?}", step, keys);
-                    model = changed;
-                }
-                Some(Err(Refused)) => {
-                    let code = done.expect_err("the model refuses it");
-                    prop_assert!(REFUSALS.iter().any(|known| *known as u32 == code), "code {}", code);
-                }
-                None => prop_assert_eq!(done, Ok(())),
-            }
-            for table in 0..3 {
-                prop_assert_eq!(&world.rows(&context, table), &model.tables[table], "behind {:?} with {:?}", step, keys);
-            }
-            drive(&world.database);
-        }
+        let case = format!("{keys:?} {engines:?} {has_child_index} {steps:?}");
+        unless_stuck(&case, || one_client(&keys, engines, has_child_index, &steps))?;
     }
 
     /// Two clients that take turns: whatever they do, nobody ends with a row that names one which is not there.
@@ -382,35 +327,108 @@ proptest! {
         forget in any::<bool>(),
         steps in prop::collection::vec((0usize..2, step()), 1..80),
     ) {
-        let world = World::new(&keys, engines, has_child_index);
-        let contexts = [request(&world.database), request(&world.database)];
-        for (who, step) in &steps {
-            world.database.suspend(&contexts[1 - who]);
-            match step {
-                Step::Begin if !contexts[*who].is_in_txn() => {
-                    let options = database::TxnOptions { forgets_reads: forget, ..Default::default() };
-                    world.database.begin_with(&contexts[*who], options).unwrap();
+        let case = format!("{keys:?} {engines:?} {has_child_index} {forget} {steps:?}");
+        unless_stuck(&case, || two_clients(&keys, engines, has_child_index, forget, &steps))?;
+    }
+}
+
+fn one_client(keys: &[KeyOf], engines: [&str; 3], has_child_index: bool, steps: &[Step]) -> Result<(), TestCaseError> {
+    let world = World::new(keys, engines, has_child_index);
+    let context = request(&world.database);
+    let (mut model, mut before) = (Model::default(), None::<Model>);
+    for step in steps {
+        let mut changed = model.clone();
+        let outcome = match step {
+            Step::Put(table, row) => Some(changed.change(keys, *table, row.0, Some(*row))),
+            Step::Insert(table, row) if model.tables[*table].contains_key(&row.0) => Some(Err(Refused)),
+            Step::Insert(table, row) => Some(changed.change(keys, *table, row.0, Some(*row))),
+            Step::Set(table, id, at, to) => match model.tables[*table].get(id).copied() {
+                None => Some(Ok(())),
+                Some(mut row) => {
+                    match at {
+                        1 => row.1 = *to,
+                        _ => row.2 = *to,
+                    }
+                    Some(changed.change(keys, *table, *id, Some(row)))
                 }
-                Step::Begin => {}
-                step => _ = world.run(&contexts[*who], step),
+            },
+            Step::Delete(table, id) => match model.tables[*table].contains_key(id) {
+                true => Some(changed.change(keys, *table, *id, None)),
+                false => Some(Ok(())),
+            },
+            Step::Begin if before.is_none() => {
+                before = Some(model.clone());
+                None
             }
-            drive(&world.database);
-        }
-        contexts.iter().for_each(|context| world.database.suspend(context));
-        for context in &contexts {
-            let _ = world.database.commit(context);
-            world.database.abandon(context);
-        }
-        let reader = request(&world.database);
-        let end = Model { tables: [0, 1, 2].map(|table| world.rows(&reader, table)) };
-        for key in &keys {
-            for row in end.tables[key.child].values() {
-                if let Some(value) = field(row, key.local) {
-                    prop_assert!(end.has(key, value), "{:?} names nothing by {:?}: {:?}", row, key, end.tables);
+            Step::Begin => continue,
+            Step::Commit => {
+                before = None;
+                None
+            }
+            Step::Rollback => {
+                if let Some(before) = before.take() {
+                    model = before;
                 }
+                None
+            }
+            Step::Yield => None,
+        };
+        let done = world.run(&context, step);
+        match outcome {
+            Some(Ok(())) => {
+                prop_assert_eq!(done, Ok(()), "{:?} with {:?}", step, keys);
+                model = changed;
+            }
+            Some(Err(Refused)) => {
+                let code = done.expect_err("the model refuses it");
+                prop_assert!(REFUSALS.iter().any(|known| *known as u32 == code), "code {}", code);
+            }
+            None => prop_assert_eq!(done, Ok(())),
+        }
+        for table in 0..3 {
+            prop_assert_eq!(&world.rows(&context, table), &model.tables[table], "behind {:?} with {:?}", step, keys);
+        }
+        drive(&world.database);
+    }
+    Ok(())
+}
+
+fn two_clients(
+    keys: &[KeyOf],
+    engines: [&str; 3],
+    has_child_index: bool,
+    forget: bool,
+    steps: &[(usize, Step)],
+) -> Result<(), TestCaseError> {
+    let world = World::new(keys, engines, has_child_index);
+    let contexts = [request(&world.database), request(&world.database)];
+    for (who, step) in steps {
+        world.database.suspend(&contexts[1 - who]);
+        match step {
+            Step::Begin if !contexts[*who].is_in_txn() => {
+                let options = database::TxnOptions { forgets_reads: forget, ..Default::default() };
+                world.database.begin_with(&contexts[*who], options).unwrap();
+            }
+            Step::Begin => {}
+            step => _ = world.run(&contexts[*who], step),
+        }
+        drive(&world.database);
+    }
+    contexts.iter().for_each(|context| world.database.suspend(context));
+    for context in &contexts {
+        let _ = world.database.commit(context);
+        world.database.abandon(context);
+    }
+    let reader = request(&world.database);
+    let end = Model { tables: [0, 1, 2].map(|table| world.rows(&reader, table)) };
+    for key in keys {
+        for row in end.tables[key.child].values() {
+            if let Some(value) = field(row, key.local) {
+                prop_assert!(end.has(key, value), "{:?} names nothing by {:?}: {:?}", row, key, end.tables);
             }
         }
     }
+    Ok(())
 }
 
 /// The power goes while a cascade is written, at every change of a file and with every loss: behind the start all of it is there, or nothing.

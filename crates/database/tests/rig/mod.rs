@@ -5,6 +5,8 @@ use runtime::{ManualClock, SeededRandomness, SimulatedFiles};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 use tuple::SpaceId;
 
 /// All files in one directory, nothing in a cache, nothing by itself.
@@ -55,4 +57,24 @@ pub(crate) fn encode(text: &str) -> Vec<u8> {
 pub(crate) fn insert(database: &Database, context: &Context, space: u32, row: &str) -> database::Result<()> {
     let space = database.space(SpaceId(space))?;
     database.execute(context, &space, Operation::Insert { tuple: &encode(row) }).map(|_| ())
+}
+
+/// Does `work`. If that takes minutes the process ends and says what it was about: a case that never ends says nothing by itself.
+#[allow(dead_code, reason = "not every test has cases that nobody chose")]
+pub(crate) fn unless_stuck<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    const SECONDS: u32 = 300;
+    let (is_over, over) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // By seconds: a machine that stood still has worked for none of them.
+            let is_stuck =
+                (0..SECONDS).all(|_| over.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout));
+            if is_stuck {
+                eprintln!("not done after {SECONDS} seconds: {what}");
+                std::process::abort();
+            }
+        });
+        let _is_over = is_over;
+        work()
+    })
 }
