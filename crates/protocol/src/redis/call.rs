@@ -494,12 +494,23 @@ impl<'a> Call<'a> {
 
     /// Puts a row of elements, made by `encode`.
     pub(super) fn put_element(&self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) -> Outcome {
+        self.replace_element(kind, encode)?;
+        Ok(())
+    }
+
+    /// The same; if writes [know](Self::writes_know) it, gives the row that was there.
+    pub(super) fn replace_element(&self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) -> Outcome<Option<Tuple>> {
         let space = self.elements(kind)?;
-        self.shared.with_scratch(|scratch| {
+        let old = self.shared.with_scratch(|scratch| {
             encode(scratch);
             self.write(space, Operation::Replace { tuple: scratch })
         })?;
-        Ok(())
+        Ok(old)
+    }
+
+    /// True if a write gives the row that was there, which nobody has to look for then: those of a batch do.
+    pub(super) fn writes_know(&self) -> bool {
+        self.group.borrow().is_some()
     }
 
     /// The same of a row of two fields of key, the number of a head and a text, and of what `encode` writes. True: no row had that key.
@@ -511,7 +522,7 @@ impl<'a> Call<'a> {
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Outcome<bool> {
         let space = self.elements(head.kind)?;
-        let was_there = match self.group.borrow().is_some() {
+        let was_there = match self.writes_know() {
             true => false,
             false => self.get_element(head.kind, 2, |out| encode_member(out, head, member))?.is_some(),
         };
@@ -727,8 +738,14 @@ fn encode_member(out: &mut Vec<u8>, head: &Head, member: &[u8]) {
     msgpack::encode_str(out, member);
 }
 
+/// A whole number of so many digits is a float as it is.
+const EXACT_DIGITS: usize = 15;
+
 /// A floating-point number as Redis takes it: nothing around it, no NaN.
 pub(super) fn double(text: &[u8]) -> Option<f64> {
+    if !text.is_empty() && text.len() <= EXACT_DIGITS && text.iter().all(u8::is_ascii_digit) {
+        return Some(text.iter().fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0')) as f64);
+    }
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() || text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace) {
         return None;

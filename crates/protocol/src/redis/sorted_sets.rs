@@ -7,8 +7,8 @@ use super::resp::integer;
 use super::strings::span_of_elements;
 use std::ops::Bound;
 use storage::IteratorKind;
-use tuple::IndexId;
 use tuple::msgpack::{self, Reader};
+use tuple::{IndexId, Tuple};
 
 /// The index in the order of scores.
 const BY_SCORE: IndexId = IndexId(1);
@@ -25,21 +25,25 @@ fn encode_key(out: &mut Vec<u8>, id: u64, member: &[u8]) {
 
 pub(super) fn score(call: &Call<'_>, head: &Head, member: &[u8]) -> Outcome<Option<f64>> {
     let row = call.get_element(Kind::SortedSet, 2, |out| encode_key(out, head.id, member))?;
-    Ok(row.and_then(|row| {
-        let mut reader = Reader::new(row.data());
-        let read = reader.read_array().and_then(|_| reader.read_uint()).and_then(|_| reader.read_str());
-        read.and_then(|_| reader.read_double()).ok()
-    }))
+    Ok(row.and_then(|row| score_in(&row)))
 }
 
-fn put(call: &Call<'_>, head: &Head, member: &[u8], score: f64) -> Outcome {
+fn score_in(row: &Tuple) -> Option<f64> {
+    let mut reader = Reader::new(row.data());
+    let read = reader.read_array().and_then(|_| reader.read_uint()).and_then(|_| reader.read_str());
+    read.and_then(|_| reader.read_double()).ok()
+}
+
+/// Puts a member. Gives the score that it had, if writes know it.
+fn put(call: &Call<'_>, head: &Head, member: &[u8], score: f64) -> Outcome<Option<f64>> {
     // One zero, so that members with it are in their own order.
     let score = if score == 0.0 { 0.0 } else { score };
-    call.put_element(Kind::SortedSet, |out| {
+    let old = call.replace_element(Kind::SortedSet, |out| {
         msgpack::encode_array(out, 3);
         encode_key(out, head.id, member);
         msgpack::encode_f64(out, score);
-    })
+    })?;
+    Ok(old.and_then(|row| score_in(&row)))
 }
 
 fn take(call: &Call<'_>, head: &Head, member: &[u8]) -> Outcome {
@@ -81,6 +85,11 @@ impl AddOptions {
             Some(old) => !(self.is_nx || self.is_gt && new <= old || self.is_lt && new >= old),
         }
     }
+
+    /// True if the score that a member has makes no difference to the one that it gets.
+    fn ignores_old(&self) -> bool {
+        !(self.is_nx || self.is_xx || self.is_gt || self.is_lt || self.increments)
+    }
 }
 
 /// Adds members. Returns how many are new, how many have another score now, and the last score that was given.
@@ -101,15 +110,18 @@ pub(super) fn add(
     call.together(Some(Kind::SortedSet), |call| {
         let (mut head, expires) = found.unwrap_or_else(|| (call.new_head(Kind::SortedSet), None));
         let (mut added, mut changed, mut last) = (0, 0, None);
+        // What a write tells anyway needs no look.
+        let is_told = options.ignores_old() && call.writes_know();
         for (number, (member, given)) in pairs.iter().enumerate() {
-            let old = score(call, &head, member)?;
+            let old = if is_told { None } else { score(call, &head, member)? };
             let new = next(old, *given)?;
             if options.allows(old, new) {
                 last = Some(new);
                 if old != Some(new) {
-                    put(call, &head, member, new)?;
-                    added += u64::from(old.is_none());
-                    changed += u64::from(old.is_some());
+                    match put(call, &head, member, new)?.or(old) {
+                        None => added += 1,
+                        Some(old) => changed += u64::from(old != new),
+                    }
                 }
             }
             if number as u64 % SLICE == SLICE - 1 {
@@ -571,7 +583,7 @@ pub(super) fn zrangestore(call: &mut Call<'_>) -> Outcome {
 /// Makes a key a sorted set of these members, or removes it.
 pub(super) fn store(call: &mut Call<'_>, key: &[u8], members: &[Scored]) -> Outcome {
     let head = Head { count: members.len() as u64, ..call.new_head(Kind::SortedSet) };
-    call.build(&head, members.len(), |call, at| put(call, &head, &members[at].0, members[at].1))?;
+    call.build(&head, members.len(), |call, at| put(call, &head, &members[at].0, members[at].1).map(drop))?;
     call.replace_with(key, &head)
 }
 
