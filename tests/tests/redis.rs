@@ -398,7 +398,7 @@ fn commands_sent_ahead_are_answered_as_one_by_one() {
 /// Random short commands on few keys: in one database one by one, in another in groups. A group that fails in its middle leaves what was before it.
 #[test]
 fn groups_do_what_their_commands_do() {
-    const COMMANDS: [&str; 40] = [
+    const COMMANDS: [&str; 42] = [
         "set K v",
         "set K 5",
         "get K",
@@ -424,6 +424,8 @@ fn groups_do_what_their_commands_do() {
         "sismember K a",
         "zadd K 1 a",
         "zadd K 2 a 3 b",
+        "zadd K ch 2 a 1 b 2 a",
+        "zadd K ch gt 2 a 2 b",
         "zadd K xx incr 1 a",
         "zincrby K 2 b",
         "zrem K a b",
