@@ -19,6 +19,8 @@ use std::sync::Arc;
 const TABLE_ITEMS_MAX: usize = 3584;
 /// Directory size limit: 2^22 tables hold more items than memory.
 const DEPTH_MAX: u32 = 22;
+/// Tags that a look-up compares in one step.
+const TAGS_AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Record {
@@ -26,12 +28,35 @@ struct Record {
     item: u64,
 }
 
-#[derive(Clone)]
 struct Table {
     /// This table owns the range of the line whose first `depth` bits are `prefix`.
     depth: u32,
     prefix: u32,
     records: HashTable<Record>,
+    /// Where the tags of the records begin, a byte for each bucket, behind the records, which stand in reverse: to be prefetched and for nothing else. 0 while
+    /// there is none.
+    tags: usize,
+}
+
+impl Table {
+    /// Where tags begin if a record is in a bucket of this number.
+    fn tags_by(record: &Record, bucket: usize) -> usize {
+        std::ptr::from_ref(record) as usize + (bucket + 1) * size_of::<Record>()
+    }
+
+    fn find_tags(&mut self) {
+        let bucket = self.records.iter_buckets().next();
+        let place = bucket.and_then(|bucket| Some((self.records.get_bucket(bucket)?, bucket)));
+        self.tags = place.map_or(0, |(record, bucket)| Self::tags_by(record, bucket));
+    }
+}
+
+impl Clone for Table {
+    fn clone(&self) -> Self {
+        let mut table = Table { depth: self.depth, prefix: self.prefix, records: self.records.clone(), tags: 0 };
+        table.find_tags();
+        table
+    }
 }
 
 /// Where a hash lies on the line. Bits 16..48, apart from those that the swiss table uses for buckets and tags.
@@ -123,7 +148,7 @@ impl Default for Hash {
 impl Hash {
     /// An empty index.
     pub fn new() -> Self {
-        let table = Arc::new(Table { depth: 0, prefix: 0, records: HashTable::new() });
+        let table = Arc::new(Table { depth: 0, prefix: 0, records: HashTable::new(), tags: 0 });
         Hash { tables: vec![table], slots: Arc::new(vec![0]), depth: 0, len: 0 }
     }
 
@@ -149,7 +174,17 @@ impl Hash {
         table.records.find(hash, |record| record.hash == hash && is_equal(record.item)).map(|record| record.item)
     }
 
-    /// Asks the processor for what a look-up of a hash will read besides the item, most of it.
+    /// Asks the processor for what a look-up of a hash reads first.
+    #[inline]
+    pub fn prefetch_tags(&self, hash: u64) {
+        let table = &self.tables[self.table_of(hash)];
+        let bucket = hash as usize & (table.records.num_buckets().wrapping_sub(1));
+        let first = table.tags.wrapping_add(bucket);
+        crate::prefetch_bytes(first as *const u8, 1);
+        crate::prefetch_bytes(first.wrapping_add(TAGS_AT_ONCE - 1) as *const u8, 1);
+    }
+
+    /// Asks it for what comes then, besides the item: to be called a while after `prefetch_tags`, which it waits for.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         let table = &self.tables[self.table_of(hash)];
@@ -171,7 +206,8 @@ impl Hash {
                 self.split(number);
                 continue;
             }
-            table.records.insert_unique(hash, Record { hash, item }, |record| record.hash);
+            let entry = table.records.insert_unique(hash, Record { hash, item }, |record| record.hash);
+            table.tags = Table::tags_by(entry.get(), entry.bucket_index());
             self.len += 1;
             return None;
         }
@@ -268,11 +304,13 @@ impl Hash {
             depth,
             prefix: old.prefix << 1 | bit,
             records: HashTable::with_capacity(TABLE_ITEMS_MAX / 2),
+            tags: 0,
         });
         for record in old.records.iter() {
             let bit = place(record.hash) >> (32 - depth) & 1;
             halves[bit as usize].records.insert_unique(record.hash, *record, |record| record.hash);
         }
+        halves.iter_mut().for_each(Table::find_tags);
         let [left, right] = halves;
         let span = 1usize << (self.depth - depth);
         let first = (right.prefix as usize) << (self.depth - depth);
@@ -292,6 +330,34 @@ mod tests {
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         x ^ (x >> 31)
+    }
+
+    /// The address that is asked for ahead is that of the first byte that a look-up reads: a record found by its bucket says where.
+    #[test]
+    fn tags_are_where_they_are_looked_for() {
+        let mut hash = Hash::new();
+        for key in 0..20_000 {
+            hash.replace(mix(key), key, |item| item == key);
+            let _view = (key % 1000 == 0).then(|| hash.open_view());
+            if key % 500 == 0 {
+                hash.replace(mix(key), key, |item| item == key);
+            }
+        }
+        let view = hash.open_view();
+        hash.replace(mix(7), 7, |item| item == 7);
+        drop(view);
+        let mut near = 0;
+        for table in &hash.tables {
+            let buckets: Vec<usize> = table.records.iter_buckets().collect();
+            assert!(!buckets.is_empty());
+            for bucket in buckets {
+                let record = table.records.get_bucket(bucket).expect("it was named");
+                assert_eq!(Table::tags_by(record, bucket), table.tags);
+                let mask = table.records.num_buckets() - 1;
+                near += usize::from(bucket.wrapping_sub(record.hash as usize) & mask < TAGS_AT_ONCE);
+            }
+        }
+        assert!(near > hash.len() * 9 / 10, "{near} of {} are where a look-up looks first", hash.len());
     }
 
     fn all(view: &HashView) -> Vec<u64> {

@@ -691,9 +691,10 @@ impl MemoryIndex {
             let mut count = 0;
             for (wanted, text) in hashes.iter_mut().zip(&mut texts) {
                 *wanted = self.def.compare_def.hash_text(text);
-                hash.prefetch(*wanted);
+                hash.prefetch_tags(*wanted);
                 count += 1;
             }
+            hashes[..count].iter().for_each(|wanted| hash.prefetch(*wanted));
             for wanted in &hashes[..count] {
                 hash.get(*wanted, |item| {
                     index::prefetch_bytes(item as *const u8, PREFETCHED_ROW_BYTES);
