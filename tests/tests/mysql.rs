@@ -461,3 +461,48 @@ fn what_programs_read_of_tables_and_views_is_as_it_was_said() {
     db.ask("set session transaction isolation level read uncommitted");
     assert_eq!(db.ask("select @@transaction_isolation"), "READ-UNCOMMITTED");
 }
+
+#[test]
+fn tables_are_shown_with_their_keys_in_order() {
+    let mut rig = start();
+    let mut db = Mysql::to(&mut rig);
+    assert_eq!(db.ask("create table par (a int primary key, b int unique)"), "ok 0 0");
+    let table = "create table wide (id int primary key, a int, b int not null, tiny blob(3), words text(100), v character varying(7), raw binary, \
+                 flag bit, bits bit(8) default b'101', at timestamp null, key n1 (a), unique key u1 (a), unique key u2 (b), \
+                 constraint c2 check (a > 0), constraint z1 foreign key (a) references par (a), constraint B0 foreign key (b) references par (b), \
+                 constraint a1 foreign key (b) references par (a), constraint c1 check (b > 0))";
+    assert_eq!(db.ask(table), "ok 0 0");
+    let expected = [
+        "wide,CREATE TABLE `wide` (",
+        "  `id` int NOT NULL,",
+        "  `a` int DEFAULT NULL,",
+        "  `b` int NOT NULL,",
+        "  `tiny` tinyblob,",
+        "  `words` text,",
+        "  `v` varchar(7) DEFAULT NULL,",
+        "  `raw` binary(1) DEFAULT NULL,",
+        "  `flag` bit(1) DEFAULT NULL,",
+        "  `bits` bit(8) DEFAULT b'101',",
+        "  `at` timestamp NULL DEFAULT NULL,",
+        "  PRIMARY KEY (`id`),",
+        "  UNIQUE KEY `u2` (`b`),",
+        "  UNIQUE KEY `u1` (`a`),",
+        "  KEY `n1` (`a`),",
+        "  CONSTRAINT `B0` FOREIGN KEY (`b`) REFERENCES `par` (`b`),",
+        "  CONSTRAINT `a1` FOREIGN KEY (`b`) REFERENCES `par` (`a`),",
+        "  CONSTRAINT `z1` FOREIGN KEY (`a`) REFERENCES `par` (`a`),",
+        "  CONSTRAINT `c2` CHECK (a > 0),",
+        "  CONSTRAINT `c1` CHECK (b > 0)",
+        ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci",
+    ];
+    let shown = db.ask("show create table wide");
+    assert_eq!(shown, expected.join("\n"));
+    // What is shown makes the same table again.
+    let again = shown.trim_start_matches("wide,").replacen("`wide`", "`wide2`", 1);
+    let again = again.replace("`B0`", "`B02`").replace("`a1`", "`a12`").replace("`z1`", "`z12`");
+    let again = again.replace("`c1`", "`c12`").replace("`c2`", "`c22`");
+    assert_eq!(db.ask(&again), "ok 0 0");
+    assert!(db.ask("show create table wide2").contains("`tiny` tinyblob,\n"));
+    let keys = "select group_concat(index_name) from information_schema.statistics where table_name = 'wide'";
+    assert_eq!(db.ask(keys), "PRIMARY,u2,u1,n1");
+}

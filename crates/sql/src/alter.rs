@@ -407,6 +407,12 @@ impl Ddl<'_> {
                     let to = match is_mysql {
                         // Text of a number of four bytes has the digits that it is shown with.
                         true if was_float && column.ty.base == Base::Text => Type::TEXT,
+                        // The number of a time has its digits.
+                        true if old.is_some_and(|old| known.columns[old].ty.base == Base::Time)
+                            && column.ty.is_number() =>
+                        {
+                            Type::of(Base::Double)
+                        }
                         true => Type::of(Base::Any),
                         false => column.ty,
                     };

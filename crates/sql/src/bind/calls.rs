@@ -120,7 +120,11 @@ impl Binder<'_> {
                 let (Some(other), Some(value)) = (arguments.pop(), arguments.pop()) else {
                     return Err(Error::unsupported(name));
                 };
-                let is_same = self.compare(Comparison::Equal, value.clone(), other)?;
+                let (compared, other) = match other.ty.base {
+                    Base::Text => (value.clone(), other),
+                    _ => self.beside_documents(value.clone(), other)?,
+                };
+                let is_same = self.compare(Comparison::Equal, compared, other)?;
                 let null = Expr::Const(Value::Null);
                 let collation = self.collation_of_values(std::slice::from_ref(&value));
                 let expr = Expr::Case(vec![(is_same, null)], Box::new(value.expr));
@@ -224,7 +228,9 @@ impl Binder<'_> {
                     *argument = self.null_as_number(argument.clone())?;
                     continue;
                 }
-                (Dialect::Mysql, Base::Text | Base::Bytes) if super::exact::is_of_numbers(name) => Base::Double,
+                (Dialect::Mysql, Base::Text | Base::Bytes | Base::Json) if super::exact::is_of_numbers(name) => {
+                    Base::Double
+                }
                 // A literal that nothing has given a type is a double there.
                 (Dialect::Postgres, Base::Unknown) if name == "round" && count > 1 => Base::Decimal,
                 (Dialect::Postgres, Base::Unknown) if matches!(function.result, Returns::First) => Base::Double,

@@ -419,6 +419,7 @@ impl Binder<'_> {
         {
             return self.cast_to(number, to, strictness);
         }
+        let bound = self.number_of_document(bound, to, strictness)?;
         let bound = match self.cast_zoned(bound, to)? {
             Ok(done) if to.length > 0 => Bound { ty: Type::of(to.base), ..done },
             Ok(done) => return Ok(done),
@@ -655,7 +656,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn same(&self, scope: &Scope<'_>, a: &ast::Expr, b: &ast::Expr) -> Result<Expr> {
-        let (a, b) = (self.bind(scope, a)?, self.bind(scope, b)?);
+        let (a, b) = self.beside_truths(scope, (self.bind(scope, a)?, a), (self.bind(scope, b)?, b))?;
         if let Some(order) = self.order_as_shown(Comparison::Equal, &a, &b)? {
             let are_null = Expr::And(vec![Expr::IsNull(Box::new(a.expr)), Expr::IsNull(Box::new(b.expr))]);
             return Ok(Expr::Case(
@@ -682,13 +683,7 @@ impl Binder<'_> {
             tests.push(match &operand {
                 Some(operand) => {
                     let value = self.bind(scope, &when.condition)?;
-                    // CASE of a document beside text compares the text of the document, unlike the operator.
-                    let operand = match (self.dialect, operand.ty.base, value.ty.base) {
-                        (Dialect::Mysql, Base::Json, Base::Text) => {
-                            self.cast_to(operand.clone(), Type::TEXT, Strictness::Explicit)?
-                        }
-                        _ => operand.clone(),
-                    };
+                    let (operand, value) = self.beside_documents(operand.clone(), value)?;
                     self.compare(Comparison::Equal, operand, value)?
                 }
                 None => self.condition(scope, &when.condition)?,

@@ -24,6 +24,47 @@ impl Binder<'_> {
         Ok(found)
     }
 
+    /// What a document is where MySQL wants a number: a true one is 1, a text the number that it begins with. Others stay as they are, and all beside an operator.
+    pub(super) fn number_of_document(&self, bound: Bound, to: Type, strictness: Strictness) -> Result<Bound> {
+        let is_one = self.dialect == Dialect::Mysql && bound.ty.base == Base::Json && to.is_number();
+        match is_one && strictness != Strictness::Comparison {
+            true => self.call("number_of_document", vec![bound]),
+            false => Ok(bound),
+        }
+    }
+
+    pub(super) fn double_of_document(&self, bound: Bound) -> Result<Bound> {
+        let text = self.call("number_of_document", vec![bound])?;
+        self.cast_to(text, Type::of(Base::Double), Strictness::Comparison)
+    }
+
+    /// What CASE and NULLIF compare: in MySQL a document is its text beside text, and a number beside numbers and truth values, unlike for the operator.
+    pub(super) fn beside_documents(&self, operand: Bound, value: Bound) -> Result<(Bound, Bound)> {
+        let is_number = |bound: &Bound| bound.ty.is_number() || bound.ty.base == Base::Bool;
+        Ok(match (self.dialect, operand.ty.base, value.ty.base) {
+            (Dialect::Mysql, Base::Json, Base::Text) => {
+                (self.cast_to(operand, Type::TEXT, Strictness::Explicit)?, value)
+            }
+            (Dialect::Mysql, Base::Json, _) if is_number(&value) => (self.double_of_document(operand)?, value),
+            (Dialect::Mysql, _, Base::Json) if is_number(&operand) => (operand, self.double_of_document(value)?),
+            _ => (operand, value),
+        })
+    }
+
+    /// Two sides of a comparison: TRUE and FALSE as they are written are those of JSON beside a document of MySQL's.
+    pub(super) fn beside_truths(
+        &self,
+        scope: &Scope<'_>,
+        (a, left): (Bound, &ast::Expr),
+        (b, right): (Bound, &ast::Expr),
+    ) -> Result<(Bound, Bound)> {
+        Ok(match (self.dialect, a.ty.base, b.ty.base) {
+            (Dialect::Mysql, Base::Json, _) if is_truth(right) => (a, self.as_json(self.bind_for_json(scope, right)?)?),
+            (Dialect::Mysql, _, Base::Json) if is_truth(left) => (self.as_json(self.bind_for_json(scope, left)?)?, b),
+            _ => (a, b),
+        })
+    }
+
     /// An argument that is to become JSON: a row of a table too, by the name of the table.
     pub(super) fn bind_for_json(&self, scope: &Scope<'_>, expr: &ast::Expr) -> Result<Bound> {
         if let ast::Expr::Value(value) = expr
@@ -315,4 +356,8 @@ impl Binder<'_> {
         }
         Ok(Some(found))
     }
+}
+
+fn is_truth(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)))
 }

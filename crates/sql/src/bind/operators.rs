@@ -45,16 +45,7 @@ impl Binder<'_> {
                 _ => {}
             }
             let (a, b) = (self.bind_compared(scope, left)?, self.bind_compared(scope, right)?);
-            // TRUE and FALSE as they are written are those of JSON beside a document.
-            let (a, b) = match (self.dialect, a.ty.base, b.ty.base) {
-                (Dialect::Mysql, Base::Json, _) if is_truth(right) => {
-                    (a, self.as_json(self.bind_for_json(scope, right)?)?)
-                }
-                (Dialect::Mysql, _, Base::Json) if is_truth(left) => {
-                    (self.as_json(self.bind_for_json(scope, left)?)?, b)
-                }
-                _ => (a, b),
-            };
+            let (a, b) = self.beside_truths(scope, (a, left), (b, right))?;
             return Ok(boolean(self.compare_shown(comparison, a, b)?));
         }
         if *op == B::PGExp {
@@ -293,7 +284,7 @@ impl Binder<'_> {
                     }
                     Base::Unknown if self.dialect == Dialect::Mysql => self.null_as_number(value)?,
                     Base::Unknown => self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?,
-                    Base::Text if self.dialect == Dialect::Mysql => {
+                    Base::Text | Base::Json if self.dialect == Dialect::Mysql => {
                         self.cast_to(value, Type::of(Base::Double), Strictness::Explicit)?
                     }
                     Base::Bytes if self.dialect == Dialect::Mysql => match number_of_bytes(&value) {
@@ -367,9 +358,7 @@ impl Binder<'_> {
                 Base::Text | Base::Bytes if self.dialect == Dialect::Mysql => {
                     self.cast_to(bound, Type::of(Base::Double), Strictness::Explicit)
                 }
-                Base::Json if self.dialect == Dialect::Mysql => {
-                    self.cast_to(bound, Type::of(Base::Double), Strictness::Comparison)
-                }
+                Base::Json if self.dialect == Dialect::Mysql => self.double_of_document(bound),
                 // Days and moments are numbers of their digits.
                 Base::Date | Base::Timestamp | Base::Time if self.dialect == Dialect::Mysql => self.as_digits(bound),
                 Base::Text if self.dialect == Dialect::Tarantool => {
@@ -493,10 +482,6 @@ impl Binder<'_> {
 }
 
 /// TRUE or FALSE, as a literal.
-fn is_truth(expr: &ast::Expr) -> bool {
-    matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)))
-}
-
 pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,

@@ -512,6 +512,19 @@ pub(crate) mod mysql {
                 _ => Value::text(text),
             })
         };
+        // A true one is 1, and a text has the number that it begins with.
+        "number_of_document" (1, 1) TEXT, true => |run, a| {
+            let text = display(run.dialect, &a[0]);
+            Ok(match text.as_bytes().first() {
+                Some(b't') => Value::text("1"),
+                Some(b'f' | b'n') => Value::text("0"),
+                Some(b'"') => match Json::parse(&text) {
+                    Some(Json::Text(inner)) => Value::text(inner),
+                    _ => Value::text(text),
+                },
+                _ => Value::text(text),
+            })
+        };
         "json_valid" (1, 1) INT, true => |_, a| {
             Ok(Value::Int(i64::from(matches!(&a[0], Value::Text(text) if super::super::check(text)))))
         };

@@ -4,7 +4,7 @@ use crate::catalog::{View, Virtual, virtuals};
 use crate::dialect::Dialect;
 use crate::session::Session;
 use crate::shown_constraints::Shown;
-use crate::table::{Column, Table};
+use crate::table::{Column, Index, Table};
 use crate::types::{Base, Type};
 use crate::value::Value;
 use database::Database;
@@ -76,7 +76,8 @@ pub(crate) fn shown_type(declared: &str) -> String {
         }
     }
     let is_filled = out.contains(" zerofill");
-    let out = out.replace(", ", ",").replace(" zerofill", "");
+    let out = out.replace(", ", ",").replace(" zerofill", "").replacen("character varying", "varchar", 1);
+    let out = out.replacen("char varying", "varchar", 1);
     let (name, rest) = out.split_at(out.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(out.len()));
     let behind = rest.split_once(')').map_or("", |(_, behind)| behind);
     let is_number = matches!(name, "int" | "integer" | "bigint" | "smallint" | "mediumint" | "tinyint");
@@ -107,9 +108,24 @@ pub(crate) fn shown_type(declared: &str) -> String {
         }
         "decimal" if !rest.starts_with('(') => format!("decimal(10,0){rest}"),
         "decimal" if !rest.contains(',') => out.replacen(')', ",0)", 1).replacen("numeric", "decimal", 1),
-        "char" if rest.is_empty() => "char(1)".to_string(),
+        "char" | "binary" | "bit" if !rest.starts_with('(') => format!("{name}(1){rest}"),
+        "text" | "blob" if rest.starts_with('(') => {
+            let length = rest.trim_start_matches('(').split(')').next().and_then(|length| length.trim().parse().ok());
+            format!("{}{name}{behind}", size_of(length.unwrap_or(u64::MAX), if name == "text" { 4 } else { 1 }))
+        }
         _ if is_number && rest.starts_with('(') => format!("{name}{behind}"),
         name => format!("{name}{rest}"),
+    }
+}
+
+/// What stands before `text` or `blob` where it has to hold so many letters: the smallest that does.
+fn size_of(length: u64, letter_bytes: u64) -> &'static str {
+    match length.saturating_mul(letter_bytes) {
+        // Without a length it is the usual one.
+        0 | 256..=0xffff => "",
+        1..=255 => "tiny",
+        0x1_0000..=0xff_ffff => "medium",
+        _ => "long",
     }
 }
 
@@ -139,6 +155,9 @@ fn shown_default(column: &Column) -> Option<(String, bool)> {
     let text = column.default.as_ref()?;
     if text.eq_ignore_ascii_case("null") {
         return None;
+    }
+    if let Some(bits) = text.strip_prefix("B'") {
+        return Some((format!("b'{bits}"), false));
     }
     let bare = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
     if column.ty.is_number()
@@ -187,8 +206,11 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         if let Some(generated) = &column.generated {
             let _ = write!(line, " GENERATED ALWAYS AS ({}) {}", generated.text().1, generated.word());
         }
-        if !column.is_nullable {
-            line.push_str(" NOT NULL");
+        match data_type(&type_name(column)) {
+            _ if !column.is_nullable => line.push_str(" NOT NULL"),
+            // It was NOT NULL by itself once.
+            "timestamp" => line.push_str(" NULL"),
+            _ => {}
         }
         let is_generated = table.generated.is_some_and(|(field, _)| field == at);
         match shown_default(column) {
@@ -220,7 +242,9 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
         line.push_str(&crate::comments::shown(column.comment.as_deref(), " "));
         lines.push(line);
     }
-    for index in &table.indexes {
+    let mut indexes: Vec<&Index> = table.indexes.iter().collect();
+    indexes.sort_by_key(|index| rank(table, index));
+    for index in indexes {
         let key = |(field, ..): &(usize, bool, Option<std::sync::Arc<tuple::Collation>>)| {
             let column = &table.columns[*field];
             match (&column.generated, column.is_hidden) {
@@ -237,7 +261,15 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
             (_, false) => format!("  KEY {} ({listed})", name(&index.name)),
         });
     }
-    for shown in crate::shown_constraints::of(database, table) {
+    // Foreign keys in the order of their names, then checks in that of their making.
+    let mut constraints = crate::shown_constraints::of(database, table);
+    constraints.sort_by(|a, b| match (a, b) {
+        (Shown::Key { name: a, .. }, Shown::Key { name: b, .. }) => a.cmp(b),
+        (Shown::Check { .. }, Shown::Check { .. }) => std::cmp::Ordering::Equal,
+        (Shown::Key { .. }, Shown::Check { .. }) => std::cmp::Ordering::Less,
+        (Shown::Check { .. }, Shown::Key { .. }) => std::cmp::Ordering::Greater,
+    });
+    for shown in constraints {
         let definition = crate::shown_constraints::definition(Dialect::Mysql, &name, table, &shown);
         lines.push(format!("  CONSTRAINT {} {definition}", name(shown.name())));
     }
@@ -250,6 +282,17 @@ pub(crate) fn definition(database: &Database, table: &Table) -> String {
     let _ = write!(out, " DEFAULT CHARSET=utf8mb4 COLLATE={COLLATION}");
     out.push_str(&crate::comments::shown(crate::comments::of(database, &table.space).as_deref(), "="));
     out
+}
+
+/// The place of an index among those of its table where they are listed: the primary key, unique ones without nulls, other unique ones, the rest.
+fn rank(table: &Table, index: &Index) -> u8 {
+    let may_be_null = index.parts.iter().any(|(field, ..)| table.columns[*field].is_nullable);
+    match (index.id.0, index.is_unique) {
+        (0, _) => 0,
+        (_, true) if !may_be_null => 1,
+        (_, true) => 2,
+        (_, false) => 3,
+    }
 }
 
 /// The expression that a key of an index is, if it is one of this dialect.
@@ -448,7 +491,11 @@ fn columns(view: &View<'_>) -> Vec<Vec<Value>> {
 
 fn statistics(view: &View<'_>) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for (table, at) in view.indexes() {
+    let mut indexes = view.indexes();
+    for of_table in indexes.chunk_by_mut(|(a, _), (b, _)| Rc::ptr_eq(a, b)) {
+        of_table.sort_by_key(|(table, at)| rank(table, &table.indexes[*at]));
+    }
+    for (table, at) in indexes {
         let index = &table.indexes[at];
         for ((field, ..), number) in index.parts.iter().zip(1..) {
             let column = &table.columns[*field];
@@ -778,6 +825,13 @@ mod tests {
             ("TINYINT(4) ZEROFILL", "tinyint(4) unsigned zerofill"),
             ("INTEGER UNSIGNED ZEROFILL", "int(10) unsigned zerofill"),
             ("YEAR(4)", "year"),
+            ("CHARACTER VARYING(7)", "varchar(7)"),
+            ("BINARY", "binary(1)"),
+            ("BIT", "bit(1)"),
+            ("BLOB(0)", "blob"),
+            ("BLOB(3)", "tinyblob"),
+            ("TEXT(64)", "text"),
+            ("TEXT(99999999999999999999)", "longtext"),
         ] {
             assert_eq!(shown_type(declared), shown, "{declared}");
         }
