@@ -425,7 +425,13 @@ impl Database {
         let Cascade { link, old, new, depth } = cascade;
         if *depth > DEPTH_MAX {
             let why = format!("changes follow from each other more than {DEPTH_MAX} times");
-            return Err(Error::new(ErrorCode::ForeignKeyIntegrity, &[&link.def.name, &why]));
+            let [child, space] = [link.child, link.parent]
+                .map(|id| self.catalog.space(id).map_or_else(|| id.to_string(), |space| space.name()));
+            return Err(Error::new(ErrorCode::ForeignKeyIntegrity, &[&link.def.name, &why])
+                .with("space", space)
+                .with("name", &link.def.name)
+                .with("child", child)
+                .with("depth", DEPTH_MAX));
         }
         let Some(child) = self.catalog.space(link.child) else { return Ok(()) };
         let found = self.children(context, link, old, usize::MAX)?;

@@ -106,6 +106,8 @@ struct Scheduler {
     ready: RefCell<VecDeque<FiberId>>,
     /// Ready in the next turn of the loop.
     next_turn: RefCell<VecDeque<FiberId>>,
+    /// Those of this turn: they come behind all others that are ready, but one of them in each turn whatever others do.
+    patient: RefCell<VecDeque<FiberId>>,
     timers: RefCell<BinaryHeap<Reverse<(u64, u64, FiberId)>>>,
     current: Cell<Option<FiberId>>,
     running: RefCell<Option<Rc<Fiber>>>,
@@ -125,7 +127,7 @@ struct Scheduler {
 
 impl Scheduler {
     fn has_ready(&self) -> bool {
-        !self.ready.borrow().is_empty() || !self.next_turn.borrow().is_empty()
+        !self.ready.borrow().is_empty() || !self.patient.borrow().is_empty() || !self.next_turn.borrow().is_empty()
     }
 }
 
@@ -167,6 +169,7 @@ thread_local! {
         fibers: RefCell::default(),
         ready: RefCell::default(),
         next_turn: RefCell::default(),
+        patient: RefCell::default(),
         timers: RefCell::default(),
         current: Cell::new(None),
         running: RefCell::default(),
@@ -202,11 +205,12 @@ pub fn set_glance(glance: Rc<dyn Fn() -> bool>) {
     with(|scheduler| *scheduler.glance.borrow_mut() = Some(glance));
 }
 
-/// True if somebody waits for the running fiber to give way: another fiber is ready, or a request has come. Costs about half a microsecond.
+/// True if somebody waits for the running fiber to give way: another fiber is ready that has not [given way](yield_turn) itself, or a request has come.
+/// Costs about half a microsecond.
 pub fn is_awaited() -> bool {
-    let glance = with(|scheduler| match scheduler.has_ready() {
-        true => Err(()),
-        false => Ok(scheduler.glance.borrow().clone()),
+    let glance = with(|scheduler| match scheduler.ready.borrow().is_empty() {
+        false => Err(()),
+        true => Ok(scheduler.glance.borrow().clone()),
     });
     match glance {
         Err(()) => true,
@@ -360,6 +364,7 @@ pub fn abandon() {
     let fibers = with(|scheduler| {
         scheduler.ready.borrow_mut().clear();
         scheduler.next_turn.borrow_mut().clear();
+        scheduler.patient.borrow_mut().clear();
         scheduler.timers.borrow_mut().clear();
         scheduler.on_yield.take();
         scheduler.after_yield.take();
@@ -381,17 +386,25 @@ pub fn abandon() {
 pub fn run_ready(max: usize) -> bool {
     let begun = now_ns();
     expire_timers(begun);
-    with(|scheduler| scheduler.ready.borrow_mut().append(&mut scheduler.next_turn.borrow_mut()));
+    with(|scheduler| scheduler.patient.borrow_mut().append(&mut scheduler.next_turn.borrow_mut()));
+    let (mut has_time, mut owes_patient) = (true, with(|scheduler| !scheduler.patient.borrow().is_empty()));
     for _ in 0..max {
-        let Some(id) = with(|scheduler| scheduler.ready.borrow_mut().pop_front()) else {
-            break;
+        let next = match has_time {
+            true => with(|scheduler| scheduler.ready.borrow_mut().pop_front()),
+            false => None,
         };
+        let next = next.or_else(|| {
+            owes_patient = false;
+            with(|scheduler| scheduler.patient.borrow_mut().pop_front())
+        });
+        let Some(id) = next else { break };
         let Some(fiber) = find(id) else { continue };
         resume(id, &fiber);
         // Who waits has asked for the time.
         let is_over = fiber.coroutine.borrow().is_none();
         let now = if is_over { now_ns() } else { with(|scheduler| scheduler.last_wait_ns.get()) };
-        if now.saturating_sub(begun) > TURN_NS {
+        has_time = now.saturating_sub(begun) <= TURN_NS;
+        if !has_time && !owes_patient {
             break;
         }
     }
@@ -479,7 +492,8 @@ pub fn yield_now() -> Wake {
     if fiber.is_cancelled.get() { Wake::Cancelled } else { Wake::Woken }
 }
 
-/// Lets everybody else run: the other ready fibers, and what the loop does between them, above all requests that have come meanwhile. Yields.
+/// Lets everybody else run: the other ready fibers, and what the loop does between them, above all requests that have come meanwhile. For long work, a slice of
+/// it in each turn of the loop: those who do so wait for each other's slices to end, and not to be cut short. Yields.
 pub fn yield_turn() -> Wake {
     let (Some(fiber), Some(id)) = (running(), current()) else {
         return Wake::Woken;

@@ -27,7 +27,7 @@ mod writer;
 mod xlog;
 
 pub use error::WalError;
-pub use journal::{Journal, JournalConfig, JournalState, PREPARED_LOG, Position, WalMode};
+pub use journal::{Journal, JournalConfig, JournalState, PREPARED_LOG, Position, TRANSACTION_BYTES_MAX, WalMode};
 pub use loss::{Loss, Lost, LostRow, Refusal, Replay, announcement};
 pub use recovery::{
     Cut, FileReport, OnDamage, RecoveryReport, check_file, check_newest, recover, recover_into, refusal,

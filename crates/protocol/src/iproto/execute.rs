@@ -1,7 +1,7 @@
 //! EXECUTE and PREPARE: statements of SQL by text, or by the number of one that the session has prepared.
 
 use super::request::{Values, decode_error, missing};
-use database::{Context, Database, Error, Result};
+use database::{Context, Database, Error, ErrorCode, GUEST, Result};
 use sql::{Source, Sql};
 use std::rc::Rc;
 use tuple::msgpack::{Kind, Reader};
@@ -41,6 +41,14 @@ impl<'a> Statement<'a> {
     }
 }
 
+/// Errors: `AccessDenied` for guest while nothing was granted to it: a statement can keep the server busy without a row. Tarantool 3 wants a right of its own for SQL.
+fn check_may(database: &Database, context: &Context) -> Result<()> {
+    match context.session.user.get() == GUEST && !database.catalog.has_more_than_a_session(GUEST) {
+        true => Err(Error::new(ErrorCode::AccessDenied, &[&"Execute", &"sql", &"", &"guest"])),
+        false => Ok(()),
+    }
+}
+
 /// Runs an EXECUTE or a PREPARE and sets the body of its answer. May wait. Errors: those of the statement; a request that is none.
 pub(super) fn run(
     database: &Rc<Database>,
@@ -49,6 +57,7 @@ pub(super) fn run(
     body: &[u8],
     out: &mut Values,
 ) -> Result<u32> {
+    check_may(database, context)?;
     let statement = Statement::decode(body).map_err(decode_error)?;
     let sql = Sql::of(database);
     let mut answer = Vec::new();

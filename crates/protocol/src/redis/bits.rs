@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::failure::{Outcome, SYNTAX};
 use super::resp::integer;
-use super::strings::span;
+use super::strings::{check_grown, span};
 
 const OFFSET: &str = "ERR bit offset is not an integer or out of range";
 const FIELD_TYPE: &str =
@@ -36,6 +36,7 @@ pub(super) fn setbit(call: &mut Call<'_>) -> Outcome {
     let (byte, mask) = ((offset / 8) as usize, 0x80_u8 >> (offset % 8));
     let grows = value.len() <= byte;
     if grows {
+        check_grown(key, byte + 1)?;
         value.resize(byte + 1, 0);
     }
     let before = u8::from(value[byte] & mask != 0);
@@ -311,6 +312,7 @@ fn bitfield_as(call: &mut Call<'_>, reads_only: bool) -> Outcome {
     let writes = steps.iter().filter(|(_, change, _)| change.is_some());
     let length = writes.map(|(field, ..)| (field.at + u64::from(field.bits)).div_ceil(8) as usize).max().unwrap_or(0);
     let mut is_changed = length > value.len();
+    check_grown(key, length)?;
     value.resize(value.len().max(length), 0);
     call.reply().array(steps.len());
     for (field, change, overflow) in steps {

@@ -233,7 +233,7 @@ impl<'a> Call<'a> {
     /// it has seen.
     pub(super) fn give_way(&self) {
         if self.may_wait && !self.is_inside && !self.is_hurried {
-            fiber::yield_now();
+            fiber::yield_turn();
         }
     }
 

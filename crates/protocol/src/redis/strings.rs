@@ -7,7 +7,8 @@ use super::reply::push_integer;
 use super::resp::integer;
 
 /// Longest value that commands make of pieces.
-const VALUE_BYTES_MAX: usize = 512 << 20;
+/// A transaction of the log has to hold the value, and its key and head.
+const VALUE_BYTES_MAX: usize = wal::TRANSACTION_BYTES_MAX - (64 << 10);
 
 fn answer_value(call: &mut Call<'_>, entry: Option<&Entry>) -> Outcome {
     match entry {
@@ -202,6 +203,14 @@ pub(super) fn msetnx(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// Refuses a value that could not be logged before it is made. Errors: it would have too many bytes.
+pub(super) fn check_grown(key: &[u8], length: usize) -> Outcome {
+    match length.saturating_add(key.len()) > VALUE_BYTES_MAX {
+        true => Err(TOO_LONG.into()),
+        false => Ok(()),
+    }
+}
+
 pub(super) fn append(call: &mut Call<'_>) -> Outcome {
     let (key, more) = (call.args[1], call.args[2]);
     let old = call.find(key)?;
@@ -209,9 +218,7 @@ pub(super) fn append(call: &mut Call<'_>) -> Outcome {
         Some(entry) => entry.string()?,
         None => &[],
     };
-    if before.len() + more.len() > VALUE_BYTES_MAX {
-        return Err(TOO_LONG.into());
-    }
+    check_grown(key, before.len() + more.len())?;
     let value = [before, more].concat();
     let expires = old.as_ref().and_then(|old| old.expires);
     if !more.is_empty() || old.is_none() {
@@ -369,9 +376,7 @@ pub(super) fn setrange(call: &mut Call<'_>) -> Outcome {
         return Ok(());
     }
     let end = offset.saturating_add(part.len());
-    if end > VALUE_BYTES_MAX {
-        return Err(TOO_LONG.into());
-    }
+    check_grown(key, end)?;
     let mut value = before.to_vec();
     value.resize(value.len().max(end), 0);
     value[offset..end].copy_from_slice(part);

@@ -481,7 +481,6 @@ impl Binder<'_> {
     }
 }
 
-/// TRUE or FALSE, as a literal.
 pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,

@@ -33,6 +33,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tuple::Lsn;
 
+/// Bytes of the rows of one transaction, at most.
+pub const TRANSACTION_BYTES_MAX: usize = block::CONTENT_MAX / 2;
+
 /// A group with this many bytes is handed over without waiting for the end of the turn.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Transactions that make a group worth another write in flight.
@@ -171,8 +174,8 @@ impl Journal {
         self.check_failed()?;
         // A row's header takes less than 64 bytes.
         let row_bytes = self.bodies.len() + 64 * self.rows.len();
-        if row_bytes > block::CONTENT_MAX / 2 {
-            return Err(WalError::TooLarge { bytes: row_bytes, max: block::CONTENT_MAX / 2 });
+        if row_bytes > TRANSACTION_BYTES_MAX {
+            return Err(WalError::TooLarge { bytes: row_bytes, max: TRANSACTION_BYTES_MAX });
         }
         if self.config.mode == WalMode::Fsync {
             self.reserve(row_bytes)?;
