@@ -52,7 +52,7 @@ fn element(run: &Run<'_>, whole: &Value, value: &Value, subscripts: &[Value]) ->
     }
     let mut place = 0;
     for (at, length) in wanted.iter().zip(&dims) {
-        let at = usize::try_from(at - 1).ok().filter(|at| at < length);
+        let at = usize::try_from(at.saturating_sub(1)).ok().filter(|at| at < length);
         place = place * length + at.ok_or_else(|| wrong("array subscript out of range"))?;
     }
     if let Some(old) = values.get_mut(place) {
@@ -77,7 +77,7 @@ fn slice(run: &Run<'_>, whole: &Value, source: &Value, subscripts: &[Value]) -> 
                     "When assigning to a slice of an empty array value, slice boundaries must be fully specified.";
                 return Err(wrong("array slice subscript must provide both boundaries").detail(detail.to_string()));
             };
-            let length = usize::try_from(upper - lower + 1);
+            let length = usize::try_from(upper.saturating_sub(*lower).saturating_add(1));
             let length = length.map_err(|_| {
                 Error::new(Condition::LimitExceeded, "array size exceeds the maximum allowed (134217727)")
             })?;
@@ -108,8 +108,8 @@ fn slice(run: &Run<'_>, whole: &Value, source: &Value, subscripts: &[Value]) -> 
         if !is_flat && (lower < 1 || upper > *length as i64) {
             return Err(wrong("array subscript out of range"));
         }
-        let from = usize::try_from(lower - 1).map_err(|_| other_bounds())?;
-        let to = usize::try_from(upper.max(lower - 1)).map_err(|_| other_bounds())?;
+        let from = usize::try_from(lower.saturating_sub(1)).map_err(|_| other_bounds())?;
+        let to = usize::try_from(upper.max(lower.saturating_sub(1))).map_err(|_| other_bounds())?;
         if to > *length {
             check_elements(to)?;
             *length = to;
