@@ -512,6 +512,7 @@ impl Ddl<'_> {
         let update = Operation::Update { index_id: IndexId::PRIMARY, key: &key, ops: &ops, index_base: 0 };
         self.execute(INDEX_ID, update)?;
         self.rename_spelled(table.space.id, &index.name, new)?;
+        self.rename_comments(table.space.id, &index.name, new)?;
         self.rename_unique(table.space.id, &index.name, new)?;
         Ok(true)
     }

@@ -375,7 +375,21 @@ pub(crate) fn of(database: &Database, dialect: Dialect, statement: &Statement) -
         }
         Statement::Analyze(_) => Control::Nothing("ANALYZE"),
         Statement::Lock(_) => Control::Nothing("LOCK TABLE"),
-        Statement::Comment { object_type: ast::CommentObject::Table | ast::CommentObject::Column, .. } => {
+        Statement::Comment {
+            object_type:
+                ast::CommentObject::Table
+                | ast::CommentObject::Column
+                | ast::CommentObject::View
+                | ast::CommentObject::Index
+                | ast::CommentObject::Sequence
+                | ast::CommentObject::Type
+                | ast::CommentObject::Domain
+                | ast::CommentObject::Schema,
+            ..
+        } => return Ok(None),
+        Statement::Comment { object_type: ast::CommentObject::Collation, object_name, .. }
+            if object_name.0.len() > 1 && object_name.to_string().contains(crate::comments::CONSTRAINT) =>
+        {
             return Ok(None);
         }
         Statement::Comment { .. } => Control::Nothing("COMMENT"),

@@ -156,10 +156,11 @@ fn leave_out_ownership(tokens: &mut [TokenWithSpan]) {
             && words.clone().any(|token| is_word(&token.token, "owned") || is_word(&token.token, "owner"));
         let is_comment = begins("comment", "on")
             && words.next().is_some_and(|token| {
-                ["constraint", "index", "sequence", "view", "type", "domain", "function", "trigger", "policy", "rule"]
-                    .iter()
-                    .any(|kind| is_word(&token.token, kind))
+                ["function", "trigger", "policy", "rule"].iter().any(|kind| is_word(&token.token, kind))
             });
+        if begins("comment", "on") {
+            crate::respell::name_constraint(statement);
+        }
         let tag = match () {
             () if is_owned => "ALTER SEQUENCE",
             () if is_comment => "COMMENT",
@@ -605,6 +606,8 @@ impl Dialect {
                 crate::respell::fetches(&mut tokens);
                 crate::respell::locks(&mut tokens);
                 crate::respell::explained(&mut tokens);
+                crate::respell::parts(&mut tokens);
+                crate::respell::conflict_keys(&mut tokens);
             }
             Dialect::Mysql => {
                 respell_of_mysql(&mut tokens);

@@ -93,6 +93,10 @@ conditions! {
     Windowing = "42P20", 3593, SqlParserGeneric;
     /// Bounds of a window's frame that are none.
     WindowFrame = "22013", 3586, SqlExecute;
+    /// A null where none may be.
+    NullNotAllowed = "22004", 1138, SqlExecute;
+    /// The name of a table means several.
+    AmbiguousAlias = "42P09", 1052, SqlParserGeneric;
     /// A number of elements that an array has not.
     SubscriptError = "2202E", 1210, SqlExecute;
     /// Columns of DISTINCT ON and ORDER BY that do not go together.

@@ -1,5 +1,9 @@
 //! Spellings that the parser does not know, as ones that it does: over the tokens of a text, before it is parsed.
 
+mod targets;
+
+pub(crate) use targets::{CONFLICT_KEY, PART, conflict_keys, name_constraint, parts};
+
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::borrow::Cow;

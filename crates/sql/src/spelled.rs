@@ -53,12 +53,6 @@ pub(crate) struct Spelled {
 }
 
 impl Spelled {
-    /// The columns that are its keys; none if there are expressions.
-    pub(crate) fn columns(&self) -> Option<Vec<&str>> {
-        let names = self.keys.iter().map(|key| (!key.is_expression).then_some(key.text.as_str()));
-        names.collect()
-    }
-
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         // Those that say nothing of classes and options are as they were before there were such.

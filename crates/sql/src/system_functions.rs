@@ -261,6 +261,10 @@ crate::functions::alike! {
         }
         Ok(Value::Int(wanted))
     };
+    "name_along_path" (1, 1) TEXT, true => |run, a| {
+        let name = crate::schemas::named(run.database, crate::schemas::Kind::Relation, a[0].as_text().unwrap_or_default())?;
+        Ok(Value::text(name))
+    };
     "nextval" (1, 1) INT8, true => |run, a| {
         let id = sequence_of(run, &a[0])?.def().id;
         let next = run.database.sequence_next(run.context, id)?;
@@ -287,8 +291,8 @@ crate::functions::alike! {
             Error::new(Condition::TransactionState, format!("currval of sequence \"{}\" is not yet defined", sequence.def().name))
         })
     };
-    "obj_description" (1, 2) TEXT, true => |run, a| Ok(crate::catalog::description(run, as_int(&a[0]), 0));
-    "col_description" (2, 2) TEXT, true => |run, a| Ok(crate::catalog::description(run, as_int(&a[0]), as_int(&a[1])));
+    "obj_description" (1, 2) TEXT, true => |run, a| Ok(crate::catalog::description(run, as_int(&a[0]), 0, a.get(1).map(|class| class.as_text().unwrap_or_default())));
+    "col_description" (2, 2) TEXT, true => |run, a| Ok(crate::catalog::description(run, as_int(&a[0]), as_int(&a[1]), Some("pg_class")));
     "shobj_description" (2, 2) TEXT, true => |_, _| Ok(Value::Null);
     "pg_encoding_to_char" (1, 1) TEXT, true => |_, _| text("UTF8");
     "pg_char_to_encoding" (1, 1) INT8, true => |_, _| Ok(Value::Int(6));

@@ -10,6 +10,7 @@ use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};
 use crate::plan::Plan;
 use crate::run::{Flow, Run, Sink};
+use crate::table::Table;
 use crate::types::{Base, Type};
 use crate::written::written;
 use database::{Database, Operation, Privileges, SPACE_ID, Space};
@@ -114,6 +115,15 @@ struct Qualified<'a> {
 }
 
 impl Qualified<'_> {
+    /// The schema that stands in a name before a column, which only one has that tells two tables of one name apart.
+    fn schema_of(&self, name: &str) -> Option<(String, String)> {
+        if let Some(local) = name.strip_prefix("public.") {
+            return Some(("public".to_string(), local.to_string()));
+        }
+        let (schema, local) = crate::schemas::split(self.database, name);
+        Some((schema?.name.clone(), local.to_string()))
+    }
+
     /// A name of the catalog as it is shown.
     fn show(&self, name: &mut ast::ObjectName) {
         let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return };
@@ -140,6 +150,12 @@ impl VisitorMut for Qualified<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::CompoundIdentifier(parts) = expr
+            && let [table, _] = parts.as_slice()
+            && let Some((schema, local)) = self.schema_of(&table.value)
+        {
+            parts.splice(0..1, [ast::Ident::with_quote('"', schema), ast::Ident::with_quote('"', local)]);
+        }
         if let ast::Expr::Cast { data_type: ast::DataType::Custom(name, _), .. } = expr {
             self.show(name);
         }
@@ -414,6 +430,11 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
             .flatten();
         columns.push((column, output.ty, shown));
     }
+    if let Some(known) = &known
+        && ddl.dialect == Dialect::Postgres
+    {
+        check_replaced(ddl, known, &columns)?;
+    }
     if is_temporary && known.is_none() {
         ddl.own_session()?;
     }
@@ -459,15 +480,48 @@ fn create_view(ddl: &Ddl<'_>, create: &ast::CreateView) -> Result<u64> {
     }
     let spaces = ddl.database.space(SPACE_ID)?;
     let is_new = known.is_none();
+    let comment = known.as_ref().and_then(|known| crate::comments::of(ddl.database, known));
     let operation = match known {
         Some(_) => Operation::Replace { tuple: &row },
         None => Operation::Insert { tuple: &row },
     };
     ddl.database.execute(ddl.context, &spaces, operation)?;
+    if comment.is_some() {
+        crate::comments::put(ddl, id, comment.as_deref())?;
+    }
     if is_temporary && is_new {
         ddl.own(id, None)?;
     }
     Ok(1)
+}
+
+/// Errors: a view that takes the place of another one lacks a column of it, or has another one in its place.
+fn check_replaced(ddl: &Ddl<'_>, known: &Rc<Space>, columns: &[(String, Type, Option<String>)]) -> Result<()> {
+    let refused = |what: String| Error::new(Condition::InvalidTable, what);
+    let old = Table::of(ddl.database, Rc::clone(known))?;
+    if columns.len() < old.columns.len() {
+        return Err(refused("cannot drop columns from view".to_string()));
+    }
+    for (old, (name, ty, _)) in old.columns.iter().zip(columns) {
+        if old.name != *name {
+            let what = format!("cannot change name of view column \"{}\" to \"{name}\"", old.name);
+            let hint = "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.";
+            return Err(refused(what).hint(hint));
+        }
+        let kept = |ty: Type| (ty.field_name(), declared(ddl.dialect, ty));
+        let is_open = |ty: Type| matches!(ty.base, Base::Any | Base::Scalar | Base::Unknown | Base::Map | Base::Number);
+        if kept(old.ty) != kept(*ty) && !is_open(old.ty) && !is_open(*ty) {
+            let shown = |ty: Type| match declared(ddl.dialect, ty) {
+                Some(declared) if !ty.has_labels() => {
+                    declared.replace("varchar", "character varying").replace(", ", ",")
+                }
+                _ => ty.to_string(),
+            };
+            let (from, to) = (shown(old.ty), shown(*ty));
+            return Err(refused(format!("cannot change data type of view column \"{name}\" from {from} to {to}")));
+        }
+    }
+    Ok(())
 }
 
 /// True for a view of one session: it is said to be one, or reads tables of one.

@@ -210,7 +210,7 @@ fn parse_own_options(
             }
             b"foreign_key" => parse_actions(value, foreign_keys)?,
             // What programs say of a space, who understand it.
-            b"comment" | b"sql" | b"unique_index" | b"made_index" | b"index_text" => {}
+            b"comment" | b"comments" | b"sql" | b"unique_index" | b"made_index" | b"index_text" => {}
             b"eviction" => {
                 evicts = match as_str(value) {
                     Some("clock") => Some(true),

@@ -38,7 +38,7 @@ pub(crate) fn array(run: &Run<'_>, values: &[Value]) -> Result<Value> {
 }
 
 /// How many elements an array has in each of its dimensions.
-fn lengths(array: &Value) -> Vec<usize> {
+pub(super) fn lengths(array: &Value) -> Vec<usize> {
     let mut lengths = Vec::new();
     let mut here = elements(array);
     while !here.is_empty() && lengths.len() < 6 {
@@ -114,6 +114,7 @@ crate::functions::alike! {
         }
         slice(run, &a[0], &a[1..])
     };
+    "array_assigned" (4, usize::MAX) ARRAY, false => |run, a| super::assign::assigned(run, a);
     "array_length" (2, 2) INT, true => |_, a| {
         let length = place(int(&a[1]), 6).and_then(|at| lengths(&a[0]).get(at).copied());
         Ok(length.map_or(Value::Null, |length| Value::Int(length as i64)))

@@ -1,5 +1,6 @@
 //! Arrays: as PostgreSQL writes them, and their elements.
 
+mod assign;
 pub(crate) mod each;
 pub(crate) mod functions;
 

@@ -13,6 +13,17 @@ use crate::value::Value;
 use sqlparser::ast;
 
 impl Binder<'_> {
+    /// A name of a sequence that is known when the statement runs is looked for then, along the path.
+    fn name_sequence(&self, arguments: &mut [Bound]) -> Result<()> {
+        let Some(first) = arguments.first_mut() else { return Ok(()) };
+        if matches!(first.expr, Expr::Const(_)) || !matches!(first.ty.base, Base::Text | Base::Unknown) {
+            return Ok(());
+        }
+        let text = self.cast_to(first.clone(), Type::TEXT, Strictness::Explicit)?;
+        *first = self.call("name_along_path", vec![text])?;
+        Ok(())
+    }
+
     pub(super) fn bind_function(&self, scope: &Scope<'_>, function: &ast::Function) -> Result<Bound> {
         let name = match function.name.0.last() {
             Some(ast::ObjectNamePart::Identifier(ident)) => ident.value.to_lowercase(),
@@ -63,6 +74,9 @@ impl Binder<'_> {
                 });
             };
             arguments.push(self.bind(scope, expr)?);
+        }
+        if self.dialect == Dialect::Postgres && matches!(name.as_str(), "nextval" | "currval" | "setval") {
+            self.name_sequence(&mut arguments)?;
         }
         if self.dialect == Dialect::Postgres
             && let Some(own) = match self.bind_array_call(&name, &mut arguments)? {

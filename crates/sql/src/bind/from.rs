@@ -194,6 +194,7 @@ impl Binder<'_> {
         if scope
             .relations
             .iter()
+            .filter(|other| other.whole.is_none() || relation.whole.is_none() || other.whole == relation.whole)
             .any(|other| !other.alias.is_empty() && self.dialect.is_same(&other.alias, &relation.alias))
             && self.dialect != crate::Dialect::Tarantool
         {
@@ -202,6 +203,15 @@ impl Binder<'_> {
         }
         scope.relations.push(relation);
         Ok(())
+    }
+
+    /// The name of a table with its schema, where it is known by that.
+    pub(super) fn whole_name(&self, table: &crate::table::Table, has_alias: bool) -> Option<String> {
+        if has_alias || self.dialect != Dialect::Postgres || table.space.def().is_session {
+            return None;
+        }
+        let (schema, local) = crate::schemas::split(self.database, &table.full);
+        Some(format!("{}.{local}", crate::schemas::schema_name(schema.as_deref())))
     }
 
     pub(super) fn alias_of(&self, alias: Option<&ast::TableAlias>, relation: &mut Relation) -> Result<()> {
@@ -266,6 +276,7 @@ impl Binder<'_> {
                 let own = if self.dialect == crate::Dialect::Postgres { table.name.clone() } else { table_name };
                 let alias_name = alias.as_ref().map_or(own, |alias| self.dialect.fold(&alias.name));
                 let (used, mut relation) = self.use_table(table, alias_name);
+                relation.whole = self.whole_name(&used.table, alias.is_some());
                 self.alias_of(alias.as_ref(), &mut relation)?;
                 self.add_relation(scope, relation)?;
                 Ok(Tree::Table(used))
@@ -277,7 +288,7 @@ impl Binder<'_> {
                     true => self.bind_query(subquery, Some(scope))?,
                     false => self.bind_query(subquery, scope.parent)?,
                 };
-                let mut relation = Relation { alias: String::new(), columns: columns_of(&query.outputs) };
+                let mut relation = Relation { alias: String::new(), columns: columns_of(&query.outputs), whole: None };
                 self.alias_of(alias.as_ref(), &mut relation)?;
                 self.note_derived(&relation);
                 self.add_relation(scope, relation)?;
@@ -346,7 +357,7 @@ impl Binder<'_> {
                 is_hidden: true,
             });
         }
-        Some((Plan::Virtual(table, slots), Relation { alias: table.name.to_string(), columns }))
+        Some((Plan::Virtual(table, slots), Relation { alias: table.name.to_string(), columns, whole: None }))
     }
 
     /// A sequence as a table of one row: where it stands.
@@ -377,7 +388,7 @@ impl Binder<'_> {
                 is_hidden: false,
             });
         }
-        let relation = Relation { alias: name.to_string(), columns: shown };
+        let relation = Relation { alias: name.to_string(), columns: shown, whole: None };
         Ok(Some((Plan::Map(Box::new(Plan::One), computed), relation)))
     }
 
@@ -395,7 +406,7 @@ impl Binder<'_> {
                 RelationColumn { name, ty, collation, place: Place::Slot(slot), is_hidden: false }
             })
             .collect();
-        Some((Plan::Own { number: own.number, slots }, Relation { alias: own.name, columns }))
+        Some((Plan::Own { number: own.number, slots }, Relation { alias: own.name, columns, whole: None }))
     }
 
     fn bind_table_function(
@@ -443,7 +454,7 @@ impl Binder<'_> {
                 place: Place::Slot(slot),
                 is_hidden: false,
             };
-            let mut relation = Relation { alias: alias_name, columns: vec![column] };
+            let mut relation = Relation { alias: alias_name, columns: vec![column], whole: None };
             self.alias_of(alias, &mut relation)?;
             self.add_relation(scope, relation)?;
             return Ok(Tree::Rows(Box::new(Plan::Map(Box::new(Plan::One), vec![(slot, bound.expr)]))));
@@ -473,7 +484,7 @@ impl Binder<'_> {
         let name = alias.map_or_else(|| name.to_lowercase(), |alias| self.dialect.fold(&alias.name));
         let column =
             RelationColumn { name: name.clone(), ty, collation: None, place: Place::Slot(slot), is_hidden: false };
-        let mut relation = Relation { alias: name, columns: vec![column] };
+        let mut relation = Relation { alias: name, columns: vec![column], whole: None };
         self.alias_of(alias, &mut relation)?;
         self.add_relation(scope, relation)?;
         Ok(Tree::Rows(Box::new(Plan::Series { from, to, step, slot })))

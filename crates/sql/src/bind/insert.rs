@@ -2,6 +2,7 @@
 
 use super::identity::{self, Given};
 use super::implied::implies;
+use super::keyed::words_of;
 use super::write::{Change, Changed, OnConflict, Write, is_default};
 use super::{Binder, Bound, Scope};
 use crate::dialect::Dialect;
@@ -11,6 +12,7 @@ use crate::plan::Plan;
 use crate::table::Table;
 use crate::types::Type;
 use crate::value::Value;
+use crate::written::written;
 use sqlparser::ast;
 use std::rc::Rc;
 use tuple::IndexId;
@@ -57,7 +59,7 @@ impl Binder<'_> {
             }
             (None, false) => {
                 let scope = Scope::new(None);
-                for (number, value) in self.bind_sets(&table, &scope, &insert.assignments)? {
+                for (number, value) in self.bind_sets(&table, &scope, &insert.assignments.iter().collect::<Vec<_>>())? {
                     if values[number].replace(value).is_some() {
                         return Err(self.column_twice(&table.columns[number].name));
                     }
@@ -222,6 +224,13 @@ impl Binder<'_> {
             Some(ast::OnInsert::OnConflict(on)) => {
                 let index_id =
                     on.conflict_target.as_ref().map(|target| self.conflict_index(table, target)).transpose()?;
+                if self.dialect == Dialect::Postgres
+                    && index_id.is_none()
+                    && matches!(on.action, ast::OnConflictAction::DoUpdate(_))
+                {
+                    let what = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+                    return Err(Error::new(Condition::Syntax, what).hint("For example, ON CONFLICT (column_name)."));
+                }
                 match &on.action {
                     ast::OnConflictAction::DoNothing => Ok(OnConflict::Ignore(index_id)),
                     ast::OnConflictAction::DoUpdate(update) => self.bind_changed(
@@ -241,14 +250,33 @@ impl Binder<'_> {
         let found = match target {
             ast::ConflictTarget::OnConstraint(name) => {
                 let name = self.dialect.object_name(name)?;
-                table.indexes.iter().find(|index| index.is_unique && self.dialect.is_same(&index.name, &name))
+                let is_it = |index: &&crate::table::Index| {
+                    let is_constraint = index.is_constraint || self.dialect != Dialect::Postgres;
+                    index.is_unique && is_constraint && self.dialect.is_same(&index.name, &name)
+                };
+                let found = table.indexes.iter().find(is_it);
+                if found.is_none() && self.dialect == Dialect::Postgres {
+                    let what = format!("constraint \"{name}\" for table \"{}\" does not exist", self.own_name(table));
+                    return Err(Error::new(Condition::UndefinedObject, what));
+                }
+                found
             }
             ast::ConflictTarget::Columns { columns, predicate } => {
                 let mut wanted = Vec::new();
+                let mut expressions = Vec::new();
                 for column in columns {
-                    wanted.push(self.column_of(table, &self.dialect.fold(column))?);
+                    match column.value.strip_prefix(crate::respell::CONFLICT_KEY) {
+                        Some(text) => match self.conflict_key(table, text)? {
+                            Key::Column(number) => wanted.push(number),
+                            Key::Expression(words) => expressions.push(words),
+                        },
+                        None => wanted.push(self.column_of(table, &self.dialect.fold(column))?),
+                    }
                 }
                 wanted.sort_unstable();
+                wanted.dedup();
+                expressions.sort_unstable();
+                expressions.dedup();
                 if let Some(predicate) = predicate {
                     let (_, relation) = self.use_table(Rc::clone(table), table.name.clone());
                     let mut scope = Scope::new(None);
@@ -262,15 +290,26 @@ impl Binder<'_> {
                 };
                 table.indexes.iter().find(|index| {
                     let spelled = index.spelled.as_ref();
-                    let mut fields: Vec<usize> = match spelled.map(|spelled| spelled.columns()) {
+                    let mut over = Vec::new();
+                    let mut fields: Vec<usize> = match spelled {
                         None => index.parts.iter().map(|part| part.0).collect(),
-                        Some(Some(names)) => names.iter().filter_map(|name| table.column(self.dialect, name)).collect(),
-                        Some(None) => return false,
+                        Some(spelled) => {
+                            let (keys, columns): (Vec<_>, Vec<_>) =
+                                spelled.keys.iter().partition(|key| key.is_expression);
+                            over.extend(keys.iter().map(|key| words_of(&key.text)));
+                            columns.iter().filter_map(|key| table.column(self.dialect, &key.text)).collect()
+                        }
                     };
                     fields.sort_unstable();
+                    fields.dedup();
+                    over.sort_unstable();
+                    over.dedup();
                     // One with WHERE is meant by what its own condition follows from.
                     let condition = spelled.and_then(|spelled| spelled.condition.as_ref());
-                    index.is_unique && fields == wanted && condition.is_none_or(|condition| is_meant(condition))
+                    index.is_unique
+                        && fields == wanted
+                        && over == expressions
+                        && condition.is_none_or(|condition| is_meant(condition))
                 })
             }
         };
@@ -278,6 +317,22 @@ impl Binder<'_> {
             let what = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             Error::new(Condition::InvalidColumnReference, what)
         })
+    }
+
+    /// What an expression behind ON CONFLICT means. Errors: names and types that do not fit.
+    fn conflict_key(&self, table: &Rc<Table>, text: &str) -> Result<Key> {
+        let mut expr = self.parse_expression(text)?;
+        while let ast::Expr::Nested(inner) = expr {
+            expr = *inner;
+        }
+        if let ast::Expr::Identifier(column) = &expr {
+            return Ok(Key::Column(self.column_of(table, &self.dialect.fold(column))?));
+        }
+        let (_, relation) = self.use_table(Rc::clone(table), table.name.clone());
+        let mut scope = Scope::new(None);
+        scope.relations.push(relation);
+        self.bind(&scope, &expr)?;
+        Ok(Key::Expression(words_of(&written(self.dialect, &expr))))
     }
 
     fn bind_changed(
@@ -298,7 +353,7 @@ impl Binder<'_> {
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         scope.relations.push(excluded);
-        let mut sets = self.bind_sets(table, &scope, sets)?;
+        let mut sets = self.bind_sets(table, &scope, &sets.iter().collect::<Vec<_>>())?;
         let implied = self.add_implied(table, &mut sets)?;
         let filter = filter.map(|filter| self.condition(&scope, filter)).transpose()?;
         let changed = Changed { index_id, fields: used.fields(), new_fields: new.fields(), sets, implied, filter };
@@ -312,6 +367,13 @@ impl Binder<'_> {
         };
         Error::new(Condition::ColumnTwice, what)
     }
+}
+
+/// A key that ON CONFLICT means.
+enum Key {
+    Column(usize),
+    /// Its words.
+    Expression(Vec<String>),
 }
 
 /// The first column that stands twice among others.

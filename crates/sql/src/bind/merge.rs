@@ -95,7 +95,7 @@ impl Binder<'_> {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(Error::new(Condition::Syntax, "syntax error at or near \"WHERE\""));
                 }
-                let mut sets = self.bind_sets(table, scope, sets)?;
+                let mut sets = self.bind_sets(table, scope, &sets.iter().collect::<Vec<_>>())?;
                 let implied = self.add_implied(table, &mut sets)?;
                 MergeAction::Update { sets, implied }
             }

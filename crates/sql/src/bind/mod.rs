@@ -27,6 +27,7 @@ mod net;
 mod operators;
 mod origin;
 mod parameters;
+mod parts;
 mod query;
 mod ranges;
 mod select;
@@ -201,6 +202,8 @@ impl<'p> Scope<'p> {
 /// Something in FROM.
 struct Relation {
     alias: String,
+    /// Its name with its schema, if it has no alias: two tables of one name are told apart by it.
+    whole: Option<String>,
     columns: Vec<RelationColumn>,
 }
 
@@ -363,7 +366,7 @@ impl<'a> Binder<'a> {
                 is_hidden: column.is_hidden,
             })
             .collect();
-        (used, Relation { alias, columns })
+        (used, Relation { alias, columns, whole: None })
     }
 
     /// The value of a column.
@@ -397,7 +400,7 @@ impl<'a> Binder<'a> {
             }
             let mut found: Option<&RelationColumn> = None;
             for relation in &scope.relations[scope.first.get()..] {
-                if qualifier.is_some_and(|qualifier| !self.dialect.is_same(&relation.alias, qualifier)) {
+                if qualifier.is_some_and(|qualifier| !self.is_called(relation, qualifier)) {
                     continue;
                 }
                 for column in &relation.columns {
@@ -407,7 +410,10 @@ impl<'a> Binder<'a> {
                         continue;
                     }
                     if found.is_some() {
-                        return Err(self.ambiguous(name));
+                        return Err(match qualifier.filter(|_| self.dialect == Dialect::Postgres) {
+                            Some(qualifier) => self.ambiguous_table(scope, qualifier).unwrap_or(self.ambiguous(name)),
+                            None => self.ambiguous(name),
+                        });
                     }
                     found = Some(column);
                 }
@@ -418,6 +424,19 @@ impl<'a> Binder<'a> {
             here = scope.parent;
         }
         Err(self.no_such_column(scope, qualifier, name))
+    }
+
+    /// True if a qualifier before the name of a column means a relation.
+    fn is_called(&self, relation: &Relation, qualifier: &str) -> bool {
+        self.dialect.is_same(&relation.alias, qualifier) || relation.whole.as_deref() == Some(qualifier)
+    }
+
+    /// Errors: several tables without an alias have the name.
+    fn ambiguous_table(&self, scope: &Scope<'_>, qualifier: &str) -> Option<Error> {
+        let relations = &scope.relations[scope.first.get()..];
+        let count = relations.iter().filter(|relation| self.is_called(relation, qualifier)).count();
+        (count > 1)
+            .then(|| Error::new(Condition::AmbiguousAlias, format!("table reference \"{qualifier}\" is ambiguous")))
     }
 
     fn ambiguous(&self, name: &str) -> Error {

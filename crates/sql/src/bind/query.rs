@@ -456,6 +456,7 @@ impl Binder<'_> {
                     let mut scope = Scope::new(None);
                     scope.relations.push(super::Relation {
                         alias: String::new(),
+                        whole: None,
                         columns: super::from::columns_of(&query.outputs),
                     });
                     let bound = self.bind(&scope, &key.expr)?;

@@ -214,15 +214,25 @@ impl Binder<'_> {
                 }
                 SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                     let alias = self.dialect.object_name(name)?;
-                    let relation =
-                        scope.relations.iter().find(|relation| self.dialect.is_same(&relation.alias, &alias));
+                    let relation = scope.relations.iter().find(|relation| self.is_called(relation, &alias));
+                    if self.dialect == Dialect::Postgres
+                        && let Some(error) = self.ambiguous_table(scope, &alias)
+                    {
+                        return Err(error);
+                    }
                     let relation = relation.ok_or_else(|| {
                         Error::new(
                             Condition::UndefinedTable,
                             format!("missing FROM-clause entry for table \"{alias}\""),
                         )
                     })?;
-                    columns.extend(relation.columns.iter().map(|column| (column.name.clone(), self.at(column))));
+                    // One that USING has merged into another is there all the same.
+                    let is_own = |column: &&super::RelationColumn| match &column.place {
+                        super::Place::Field(used, number) => used.table.columns[*number].is_hidden,
+                        _ => false,
+                    };
+                    let visible = relation.columns.iter().filter(|column| !is_own(column));
+                    columns.extend(visible.map(|column| (column.name.clone(), self.at(column))));
                 }
                 other => return Err(Error::unsupported(format!("'{other}'"))),
             }

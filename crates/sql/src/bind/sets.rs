@@ -176,7 +176,7 @@ impl Binder<'_> {
             place: Place::Slot(slot),
             is_hidden: false,
         });
-        let mut relation = Relation { alias: table, columns: columns.collect() };
+        let mut relation = Relation { alias: table, columns: columns.collect(), whole: None };
         self.alias_of(alias, &mut relation)?;
         self.add_relation(scope, relation)?;
         Ok(Tree::Rows(Box::new(Plan::Sets { calls: bound, number })))

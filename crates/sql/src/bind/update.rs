@@ -30,10 +30,11 @@ impl Binder<'_> {
         let (table, alias, tree, mut targets) = match is_joined {
             false => {
                 let (table, alias) = self.target_of(&update.table)?;
-                let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
+                let (used, mut relation) = self.use_table(Rc::clone(&table), alias.clone());
+                relation.whole = self.whole_name(&table, has_alias(&update.table));
                 scope.relations.push(relation);
                 let tree = super::from::Tree::Table(Rc::clone(&used));
-                (table, alias, tree, vec![(used, update.assignments.clone())])
+                (table, alias, tree, vec![(used, update.assignments.iter().collect())])
             }
             true => {
                 let tree = self.bind_from(&mut scope, std::slice::from_ref(&update.table))?;
@@ -80,12 +81,13 @@ impl Binder<'_> {
     }
 
     /// The tables whose columns are set, and what is set of each. Errors: a column that none has, or several.
-    fn updated_tables(
+    fn updated_tables<'u>(
         &self,
         scope: &Scope<'_>,
-        sets: &[ast::Assignment],
-    ) -> Result<Vec<(Rc<TableUse>, Vec<ast::Assignment>)>> {
-        let mut found: Vec<(Rc<TableUse>, Vec<ast::Assignment>)> = Vec::new();
+        sets: &'u [ast::Assignment],
+    ) -> Result<Vec<(Rc<TableUse>, Vec<&'u ast::Assignment>)>> {
+        // Values may be long chains, which are copied by recursion: nobody copies them here.
+        let mut found: Vec<(Rc<TableUse>, Vec<&ast::Assignment>)> = Vec::new();
         for set in sets {
             let ast::AssignmentTarget::ColumnName(name) = &set.target else {
                 return Err(Error::unsupported(format!("'SET {set}'")));
@@ -108,8 +110,8 @@ impl Binder<'_> {
             }
             let used = self.table_of(relation)?;
             match found.iter_mut().find(|(other, _)| Rc::ptr_eq(other, &used)) {
-                Some((_, sets)) => sets.push(set.clone()),
-                None => found.push((used, vec![set.clone()])),
+                Some((_, sets)) => sets.push(set),
+                None => found.push((used, vec![set])),
             }
         }
         Ok(found)
@@ -154,12 +156,20 @@ impl Binder<'_> {
         &self,
         table: &Rc<Table>,
         scope: &Scope<'_>,
-        sets: &[ast::Assignment],
+        sets: &[&ast::Assignment],
     ) -> Result<Vec<(usize, Expr)>> {
         let mut found: Vec<(usize, Expr)> = Vec::with_capacity(sets.len());
+        // Columns that parts of are assigned to.
+        let mut parted = Vec::new();
         let mut add = |name: &ast::ObjectName, value: &ast::Expr| -> Result<()> {
             let number = self.column_of(table, &self.dialect.object_name(name)?)?;
-            if found.iter().any(|(other, _)| *other == number) && self.dialect != Dialect::Mysql {
+            let known = found.iter().position(|(other, _)| *other == number);
+            let part = match self.dialect {
+                Dialect::Postgres => super::parts::of_value(value),
+                _ => None,
+            };
+            let is_further = part.is_some() && parted.contains(&number);
+            if known.is_some() && !is_further && self.dialect != Dialect::Mysql {
                 let what = format!("multiple assignments to same column \"{}\"", table.columns[number].name);
                 let condition =
                     if self.dialect == Dialect::Postgres { Condition::Syntax } else { Condition::DuplicateColumn };
@@ -170,6 +180,14 @@ impl Binder<'_> {
                 if !is_default(value) && !self.is_no_value(table, number, value) {
                     return Err(crate::generated::refuse_set(self.dialect, table, number));
                 }
+                return Ok(());
+            }
+            if let Some((chain, value)) = &part {
+                let before = known.map(|at| found.remove(at).1);
+                let value = self.assigned_to_part(table, number, scope, before, (chain, value.as_slice()))?;
+                super::identity::check_set(table, number)?;
+                parted.push(number);
+                found.push((number, value));
                 return Ok(());
             }
             let value = match is_default(value) {
@@ -298,7 +316,8 @@ impl Binder<'_> {
             return Err(Error::unsupported("DELETE from several tables"));
         }
         let (table, alias) = self.target_of(target)?;
-        let (used, relation) = self.use_table(Rc::clone(&table), alias.clone());
+        let (used, mut relation) = self.use_table(Rc::clone(&table), alias.clone());
+        relation.whole = self.whole_name(&table, has_alias(target));
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         let more: &[ast::TableWithJoins] = delete.using.as_deref().unwrap_or(&[]);
@@ -338,7 +357,7 @@ impl Binder<'_> {
     }
 
     /// Errors: MySQL's UPDATE sets a column to the DEFAULT that it has not; whether a row gets it is not asked.
-    fn check_defaults(&self, table: &Table, sets: &[ast::Assignment]) -> Result<()> {
+    fn check_defaults(&self, table: &Table, sets: &[&ast::Assignment]) -> Result<()> {
         for set in sets.iter().filter(|set| self.dialect == Dialect::Mysql && is_default(&set.value)) {
             let ast::AssignmentTarget::ColumnName(name) = &set.target else { continue };
             let number = self.column_of(table, &self.dialect.object_name(name)?)?;
@@ -351,6 +370,10 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+fn has_alias(target: &ast::TableWithJoins) -> bool {
+    matches!(&target.relation, ast::TableFactor::Table { alias: Some(_), .. })
 }
 
 fn table_name(factor: &ast::TableFactor) -> Option<ast::ObjectName> {

@@ -206,7 +206,7 @@ impl Binder<'_> {
             place: Place::Slot(slot),
             is_hidden: false,
         };
-        scope.relations.push(Relation { alias: String::new(), columns: vec![value] });
+        scope.relations.push(Relation { alias: String::new(), columns: vec![value], whole: None });
         for (constraint, condition) in &domain.checks {
             let condition = self.parse_expression(condition)?;
             arguments.push(self.condition(&scope, &condition)?);

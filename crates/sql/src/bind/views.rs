@@ -44,7 +44,8 @@ impl Binder<'_> {
         for (column, name) in columns.iter_mut().zip(&view.columns) {
             column.name.clone_from(name);
         }
-        let mut relation = Relation { alias: table.name.clone(), columns };
+        let whole = self.whole_name(table, alias.is_some());
+        let mut relation = Relation { alias: table.name.clone(), columns, whole };
         self.alias_of(alias, &mut relation)?;
         self.add_relation(scope, relation)?;
         Ok(tree)

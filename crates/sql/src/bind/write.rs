@@ -147,12 +147,28 @@ impl Binder<'_> {
             return Ok(self.write_stamp(&table.columns[number], value));
         }
         let column = &table.columns[number];
-        let fits = match (self.dialect, bound.ty.base, column.ty.base) {
+        if !self.may_assign(bound.ty, column.ty) {
+            let what =
+                format!("column \"{}\" is of type {} but expression is of type {}", column.name, column.ty, bound.ty);
+            return Err(
+                Error::new(Condition::TypeMismatch, what).hint("You will need to rewrite or cast the expression.")
+            );
+        }
+        let value = self.cast_to(bound, column.ty, Strictness::Assignment)?;
+        match &column.domain {
+            Some(domain) => Ok(self.in_domain(value, domain)?.expr),
+            None => Ok(value.expr),
+        }
+    }
+
+    /// True if a value of a type becomes one of another where it is assigned.
+    pub(super) fn may_assign(&self, given: Type, wanted: Type) -> bool {
+        match (self.dialect, given.base, wanted.base) {
             (_, _, Base::Any | Base::Scalar) | (_, Base::Unknown | Base::Any | Base::Scalar | Base::Number, _) => true,
             (Dialect::Mysql, ..) => true,
-            _ if bound.ty.is_number() && column.ty.is_number() || bound.ty.is_moment() && column.ty.is_moment() => true,
-            (_, Base::Enum, Base::Enum) => bound.ty == column.ty,
-            (_, Base::Array, Base::Array) if bound.ty.has_labels() || column.ty.has_labels() => bound.ty == column.ty,
+            _ if given.is_number() && wanted.is_number() || given.is_moment() && wanted.is_moment() => true,
+            (_, Base::Enum, Base::Enum) => given == wanted,
+            (_, Base::Array, Base::Array) if given.has_labels() || wanted.has_labels() => given == wanted,
             (_, from, to) if from == to => true,
             (Dialect::Tarantool, ..) => true,
             (Dialect::Postgres, _, Base::Text) => true,
@@ -167,18 +183,6 @@ impl Binder<'_> {
                 true
             }
             _ => false,
-        };
-        if !fits {
-            let what =
-                format!("column \"{}\" is of type {} but expression is of type {}", column.name, column.ty, bound.ty);
-            return Err(
-                Error::new(Condition::TypeMismatch, what).hint("You will need to rewrite or cast the expression.")
-            );
-        }
-        let value = self.cast_to(bound, column.ty, Strictness::Assignment)?;
-        match &column.domain {
-            Some(domain) => Ok(self.in_domain(value, domain)?.expr),
-            None => Ok(value.expr),
         }
     }
 
@@ -234,7 +238,8 @@ impl Binder<'_> {
         items: Option<&[ast::SelectItem]>,
     ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
-        let (used, relation) = self.use_table(Rc::clone(table), alias.to_string());
+        let (used, mut relation) = self.use_table(Rc::clone(table), alias.to_string());
+        relation.whole = self.whole_name(table, alias != table.name);
         let mut scope = Scope::new(None);
         scope.relations.push(relation);
         let mut columns = Vec::new();

@@ -248,11 +248,22 @@ pub(crate) fn size_of(run: &Run<'_>, table: &Value) -> Option<i64> {
 }
 
 /// What is said of an object by its number in `pg_class`, or of a column of it.
-pub(crate) fn description(run: &Run<'_>, object: i64, column: i64) -> Value {
+pub(crate) fn description(run: &Run<'_>, object: i64, column: i64, class: Option<&str>) -> Value {
+    // Indexes and their constraints have one number.
+    let class = match class {
+        None => None,
+        Some(name) => match super::postgres::class_number(name) {
+            None => return Value::Null,
+            found => found,
+        },
+    };
     let view = View { database: run.database, context: run.context };
     let rows = description_rows(&view);
-    let is_it =
-        |row: &&Vec<Value>| row[0].as_integer() == Some(object.into()) && row[2].as_integer() == Some(column.into());
+    let is_it = |row: &&Vec<Value>| {
+        row[0].as_integer() == Some(object.into())
+            && row[2].as_integer() == Some(column.into())
+            && class.is_none_or(|class| row[1].as_integer() == Some(class.into()))
+    };
     rows.iter().find(is_it).map_or(Value::Null, |row| row[3].clone())
 }
 

@@ -90,20 +90,50 @@ pub(super) fn class_rows(view: &View<'_>) -> Vec<Vec<Value>> {
     rows
 }
 
-/// Comments of tables and columns, and that of the schema.
+/// Classes of objects that have comments, by the tables of the catalog that they are in.
+const CLASSES: [(&str, i64); 4] =
+    [("pg_class", 1259), ("pg_type", 1247), ("pg_constraint", 2606), ("pg_namespace", 2615)];
+
+/// The number of a class that a function names.
+pub(super) fn class_number(name: &str) -> Option<i64> {
+    CLASSES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+}
+
+/// Comments of all that has one, and that of the schema.
 pub(super) fn description_rows(view: &View<'_>) -> Vec<Vec<Value>> {
+    use crate::comments::{Part, Parts, of, of_number, of_sequence};
     let mut rows = vec![vec![int(PUBLIC), int(2615), int(0), text("standard public schema")]];
-    for table in view.tables() {
+    let mut add = |object: i64, class: i64, at: i64, comment: Option<String>| {
+        rows.extend(comment.map(|comment| vec![int(object), int(class), int(at), Value::text(comment)]));
+    };
+    let tables = view.tables();
+    for table in &tables {
         let number = table_number(table.space.id.0);
-        let mut add = |at: i64, comment: String| rows.push(vec![int(number), int(1259), int(at), Value::text(comment)]);
-        if let Some(comment) = crate::comments::of(view.database, &table.space) {
-            add(0, comment);
+        add(number, 1259, 0, of(view.database, &table.space));
+        for (column, at) in columns_of(table) {
+            add(number, 1259, column, table.columns[at].comment.clone());
         }
-        for (number, at) in columns_of(&table) {
-            if let Some(comment) = &table.columns[at].comment {
-                add(number, comment.clone());
+        let parts = Parts::of(view.database, table.space.id);
+        for index in &table.indexes {
+            let number = index_number(table.space.id.0, u64::from(index.id.0));
+            add(number, 1259, 0, parts.get(Part::Index, &index.name));
+            if index.is_constraint {
+                add(number, 2606, 0, parts.get(Part::Constraint, &index.name));
             }
         }
+    }
+    for (table, at, shown) in view.constraints() {
+        let comment = Parts::of(view.database, table.space.id).get(Part::Constraint, shown.name());
+        add(constraint_number(table.space.id.0, at), 2606, 0, comment);
+    }
+    for def in shown_sequences(view) {
+        add(sequence_number(def.id), 1259, 0, of_sequence(view.database, def.id));
+    }
+    for user in crate::user_types::all(view.database) {
+        add(user.number(), 1247, 0, of_number(view.database, user.space));
+    }
+    for schema in crate::schemas::all(view.database).iter() {
+        add(schema.number(), 2615, 0, of_number(view.database, schema.space));
     }
     rows
 }

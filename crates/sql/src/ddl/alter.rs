@@ -150,8 +150,11 @@ impl Ddl<'_> {
                         (index.is_constraint || self.dialect != Dialect::Postgres)
                             && self.dialect.is_same(&index.name, &old)
                     });
-                    let is_renamed = self.rename_constraint(&table, &old, &new)?
-                        || is_index && self.rename_index(&table, &old, &new)?;
+                    let is_own = self.rename_constraint(&table, &old, &new)?;
+                    if is_own {
+                        self.rename_comments(table.space.id, &old, &new)?;
+                    }
+                    let is_renamed = is_own || is_index && self.rename_index(&table, &old, &new)?;
                     if !is_renamed {
                         let what = format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
                         return Err(Error::new(Condition::UndefinedObject, what));
@@ -175,6 +178,7 @@ impl Ddl<'_> {
                 AlterTableOperation::DropConstraint { name, if_exists, drop_behavior } => {
                     let cascades = *drop_behavior == Some(ast::DropBehavior::Cascade);
                     self.drop_named(&table, &self.dialect.fold(name), *if_exists, cascades)?;
+                    self.forget_comments(table.space.id, &self.dialect.fold(name))?;
                 }
                 AlterTableOperation::DropForeignKey { name, .. } => {
                     self.drop_named(&table, &self.dialect.fold(name), false, false)?;

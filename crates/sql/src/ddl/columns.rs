@@ -90,12 +90,12 @@ impl Ddl<'_> {
         let mut at = self.place_column(table, &mut shape, position, None, column, source)?;
         let next = shape.indexes.iter().map(|(id, _)| *id).max().map_or(0, |last| last + 1);
         if keys.is_primary {
-            self.show_primary(table, &mut shape, vec![at], "")?;
+            self.show_primary(table, &mut shape, vec![at], &keys.primary_name)?;
             // The hidden key may have stood before it.
             at = shape.indexes.iter().find(|(id, _)| *id == 0).map_or(at, |(_, primary)| primary.fields[0]);
         }
         if keys.is_unique {
-            let index = NewIndex { name: String::new(), is_unique: true, fields: vec![at] };
+            let index = NewIndex { name: keys.unique_name.clone(), is_unique: true, fields: vec![at] };
             let mut index_name = self.index_name(&table.name, &index, next as usize);
             if index_name.is_empty() {
                 index_name = self.free_index_name(&table.name, &index, &shape.columns, |known| {

@@ -17,6 +17,9 @@ use tuple::msgpack;
 pub(super) struct ColumnKeys {
     pub(super) is_primary: bool,
     pub(super) is_unique: bool,
+    /// What CONSTRAINT calls them; empty: it is not said.
+    pub(super) primary_name: String,
+    pub(super) unique_name: String,
     pub(super) is_generated: bool,
     /// What is said of the sequence that gives numbers.
     pub(super) sequence: Vec<Said>,
@@ -167,18 +170,28 @@ impl Ddl<'_> {
         }
         new.collation = new.collation.or(self.order_of_documents(ty));
         let is_serial = declared.to_ascii_lowercase().contains("serial");
-        let mut keys =
-            ColumnKeys { is_primary: false, is_unique: false, is_generated: is_serial, sequence: Vec::new() };
+        let mut keys = ColumnKeys {
+            is_primary: false,
+            is_unique: false,
+            primary_name: String::new(),
+            unique_name: String::new(),
+            is_generated: is_serial,
+            sequence: Vec::new(),
+        };
         new.is_nullable = !is_serial;
         for option in &column.options {
+            let called = || match (&option.name, self.dialect) {
+                (Some(name), Dialect::Postgres) => self.dialect.fold(name),
+                _ => String::new(),
+            };
             match &option.option {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => new.is_nullable = false,
                 ColumnOption::Default(expr) => new.default = Some(written(self.dialect, expr)),
-                ColumnOption::PrimaryKey(_) => keys.is_primary = true,
+                ColumnOption::PrimaryKey(_) => (keys.is_primary, keys.primary_name) = (true, called()),
                 // Made when the table is there.
                 ColumnOption::Unique(key) if self.has_equal_nulls(key) => {}
-                ColumnOption::Unique(_) => keys.is_unique = true,
+                ColumnOption::Unique(_) => (keys.is_unique, keys.unique_name) = (true, called()),
                 ColumnOption::Comment(comment) => {
                     crate::comments::check(comment)?;
                     new.comment = Some(comment.clone()).filter(|comment| !comment.is_empty());

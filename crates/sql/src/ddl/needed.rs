@@ -20,6 +20,7 @@ impl Ddl<'_> {
             self.delete(INDEX_ID, &[u64::from(table.space.id.0), u64::from(index.id.0)])?;
         }
         self.set_spelled(table.space.id, &index.name, None)?;
+        self.forget_comments(table.space.id, &index.name)?;
         self.set_constraint(table.space.id, &index.name, true)?;
         self.set_listed(table.space.id, MADE_KEY, &index.name, false)
     }

@@ -152,7 +152,8 @@ impl Ddl<'_> {
     /// Writes down what a sequence is. Returns its number.
     pub(crate) fn put_definition(&self, def: &SequenceDef, is_new: bool) -> Result<u64> {
         let mut row = Vec::new();
-        msgpack::encode_array(&mut row, 9);
+        let comment = if is_new { None } else { crate::comments::of_sequence(self.database, def.id) };
+        msgpack::encode_array(&mut row, 9 + u32::from(comment.is_some()));
         msgpack::encode_uint(&mut row, u64::from(def.id));
         msgpack::encode_uint(&mut row, u64::from(def.owner));
         msgpack::encode_str(&mut row, def.name.as_bytes());
@@ -160,6 +161,9 @@ impl Ddl<'_> {
             msgpack::encode_int(&mut row, value);
         }
         msgpack::encode_bool(&mut row, def.is_cyclic);
+        if let Some(comment) = comment {
+            msgpack::encode_str(&mut row, comment.as_bytes());
+        }
         self.execute(
             SEQUENCE_ID,
             if is_new { Operation::Insert { tuple: &row } } else { Operation::Replace { tuple: &row } },

@@ -99,11 +99,11 @@ impl Ddl<'_> {
                 self.set_primary(
                     &name,
                     &mut primary,
-                    NewIndex { name: String::new(), is_unique: true, fields: vec![number] },
+                    NewIndex { name: keys.primary_name, is_unique: true, fields: vec![number] },
                 )?;
             }
             if keys.is_unique {
-                indexes.push(NewIndex { name: String::new(), is_unique: true, fields: vec![number] });
+                indexes.push(NewIndex { name: keys.unique_name, is_unique: true, fields: vec![number] });
             }
             columns.push(column);
         }

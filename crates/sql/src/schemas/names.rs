@@ -23,7 +23,10 @@ pub(crate) fn resolve(database: &Database, statement: &mut ast::Statement) -> Re
         return Ok(());
     }
     on_large_stack(|| {
-        let mut resolver = Resolver { database, scopes: Vec::new(), done: HashSet::new(), is_call: false };
+        let mut names = TableNames::default();
+        let _ = ast::Visit::visit(&*statement, &mut names);
+        let mut resolver =
+            Resolver { database, scopes: Vec::new(), done: HashSet::new(), is_call: false, doubled: names.doubled };
         match statement.visit(&mut resolver) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),
@@ -54,6 +57,31 @@ struct Scope {
     query: *const ast::Query,
 }
 
+/// The tables of a statement that have no alias.
+#[derive(Default)]
+struct TableNames {
+    /// By their own names, the first one with its schema.
+    known: HashMap<String, Vec<String>>,
+    doubled: HashSet<String>,
+}
+
+impl ast::Visitor for TableNames {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &ast::TableFactor) -> ControlFlow<()> {
+        if let ast::TableFactor::Table { name, alias: None, args: None, .. } = factor
+            && let Some(listed) = parts(name)
+            && let Some(local) = listed.last().cloned()
+        {
+            let first = self.known.entry(local.clone()).or_insert_with(|| listed.clone());
+            if *first != listed {
+                self.doubled.insert(local);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 struct Resolver<'d> {
     database: &'d Database,
     scopes: Vec<Scope>,
@@ -61,6 +89,8 @@ struct Resolver<'d> {
     done: HashSet<*const ObjectName>,
     /// The next name is that of a function.
     is_call: bool,
+    /// Names that tables of several schemas have without an alias: there a column keeps the schema before it, as a part of one name.
+    doubled: HashSet<String>,
 }
 
 type Flow = ControlFlow<Error>;
@@ -276,9 +306,20 @@ impl Resolver<'_> {
             ast::Statement::Comment { object_type: ast::CommentObject::Column, object_name, .. } => {
                 self.before_column(object_name);
             }
-            ast::Statement::Comment { object_type: ast::CommentObject::Table, object_name, .. } => {
-                self.find(Kind::Relation, object_name);
-            }
+            ast::Statement::Comment { object_type, object_name, .. } => match object_type {
+                ast::CommentObject::Table | ast::CommentObject::View | ast::CommentObject::Sequence => {
+                    self.find(Kind::Relation, object_name);
+                }
+                ast::CommentObject::Index => self.find(Kind::Index, object_name),
+                ast::CommentObject::Type | ast::CommentObject::Domain => self.find(Kind::Type, object_name),
+                ast::CommentObject::Collation if object_name.0.len() > 1 => {
+                    self.behind_mark(object_name, |all, name| {
+                        all.find(Kind::Relation, name);
+                        Ok(())
+                    })?;
+                }
+                _ => {}
+            },
             ast::Statement::Copy { source: ast::CopySource::Table { table_name, .. }, .. } => {
                 self.find(Kind::Relation, table_name);
             }
@@ -308,6 +349,20 @@ impl Resolver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// True if columns of the table keep their schema: it is put into the name of the table.
+    fn keep_schema(&self, parts: &mut Vec<Ident>) -> bool {
+        let [.., schema, table, _] = parts.as_slice() else { return false };
+        let (schema_name, table_name) = (Dialect::Postgres.fold(schema), Dialect::Postgres.fold(table));
+        let is_it = self.doubled.contains(&table_name) && (schema_name == "public" || self.is_schema(schema));
+        if is_it {
+            let at = parts.len() - 3;
+            let mut whole = Ident::with_quote('"', format!("{schema_name}.{table_name}"));
+            whole.span = schema.span;
+            parts.splice(at..at + 2, [whole]);
+        }
+        is_it
     }
 
     /// True for the name of a schema of a user's.
@@ -379,6 +434,14 @@ impl VisitorMut for Resolver<'_> {
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> Flow {
         for item in &mut select.projection {
             if let ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let Some(listed) = parts(name)
+                && let [schema, table] = listed.as_slice()
+                && self.doubled.contains(table)
+            {
+                put(name, format!("{schema}.{table}"));
+                continue;
+            }
+            if let ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
                 && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
                 && self.is_schema(schema)
             {
@@ -390,7 +453,12 @@ impl VisitorMut for Resolver<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         match expr {
-            Expr::CompoundIdentifier(parts) if parts.len() > 2 && self.is_schema(&parts[0]) => drop(parts.remove(0)),
+            Expr::CompoundIdentifier(parts) if parts.len() > 2 => {
+                let is_kept = self.keep_schema(parts);
+                if !is_kept && self.is_schema(&parts[0]) {
+                    parts.remove(0);
+                }
+            }
             Expr::Cast { data_type, .. } => self.column_type(data_type),
             Expr::Function(call) => return flow(self.call(call)),
             _ => {}
