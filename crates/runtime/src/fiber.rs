@@ -388,10 +388,11 @@ pub fn run_ready(max: usize) -> bool {
     expire_timers(begun);
     with(|scheduler| scheduler.patient.borrow_mut().append(&mut scheduler.next_turn.borrow_mut()));
     let (mut has_time, mut owes_patient) = (true, with(|scheduler| !scheduler.patient.borrow().is_empty()));
-    for _ in 0..max {
-        let next = match has_time {
-            true => with(|scheduler| scheduler.ready.borrow_mut().pop_front()),
-            false => None,
+    for number in 1..=max {
+        let is_for_patient = owes_patient && (!has_time || number == max);
+        let next = match is_for_patient {
+            false => with(|scheduler| scheduler.ready.borrow_mut().pop_front()),
+            true => None,
         };
         let next = next.or_else(|| {
             owes_patient = false;
@@ -753,6 +754,54 @@ mod tests {
             assert_eq!((rounds.get(), next_deadline()), (round, Some(0)));
         }
         assert!(!run_ready(100));
+        assert!(list().is_empty());
+    }
+
+    #[test]
+    fn who_gives_way_has_one_slice_in_each_turn_whatever_others_do() {
+        let now = Rc::new(Cell::new(0u64));
+        let clock = Rc::clone(&now);
+        set_clock(Rc::new(move || clock.get()));
+        let (slices, awaited) = (Rc::new(RefCell::new([0; 2])), Rc::new(RefCell::new(Vec::new())));
+        for number in 0..2 {
+            let (now, slices, awaited) = (Rc::clone(&now), Rc::clone(&slices), Rc::clone(&awaited));
+            spawn("patient", move || {
+                loop {
+                    slices.borrow_mut()[number] += 1;
+                    now.set(now.get() + 1);
+                    awaited.borrow_mut().push(is_awaited());
+                    if yield_turn() == Wake::Cancelled {
+                        return;
+                    }
+                }
+            });
+        }
+        // The first turn is that of all that are new.
+        (0..4).for_each(|_| assert!(run_ready(100)));
+        assert_eq!(*slices.borrow(), [4, 4]);
+        // Then those that give way wait for no end of each other's slices.
+        assert!(awaited.take()[2..].iter().all(|is_awaited| !is_awaited));
+        let slice = Rc::new(Cell::new(1));
+        let long = Rc::clone(&slice);
+        let eager = spawn("eager", move || {
+            loop {
+                now.set(now.get() + long.get());
+                if yield_now() == Wake::Cancelled {
+                    return;
+                }
+            }
+        });
+        // Whether the turn ends by its switches or by its time.
+        for ns in [1, TURN_NS] {
+            slice.set(ns);
+            let before: u32 = slices.borrow().iter().sum();
+            (0..4).for_each(|_| assert!(run_ready(10)));
+            assert_eq!(slices.borrow().iter().sum::<u32>(), before + 4, "slices of {ns} ns");
+        }
+        let all: Vec<FiberId> = list().into_iter().map(|(id, ..)| id).collect();
+        assert!(all.contains(&eager));
+        all.into_iter().for_each(cancel);
+        while run_ready(10) {}
         assert!(list().is_empty());
     }
 

@@ -231,6 +231,8 @@ conditions! {
     UndefinedSavepoint = "3B001", 1305, NoSuchSavepoint;
     /// More memory or more of something than a statement may have.
     LimitExceeded = "54000", 1114, SqlExecute;
+    /// A function is called with more arguments than any may have.
+    TooManyArguments = "54023", 1582, SqlExecute;
     /// All statements have as much memory as they may have together.
     OutOfMemory = "53200", 1041, SqlExecute;
     /// The system has failed.

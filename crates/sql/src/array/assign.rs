@@ -5,6 +5,18 @@ use crate::error::{Condition, Error, Result};
 use crate::run::Run;
 use crate::value::Value;
 
+/// Dimensions that an array has at most.
+const DIMENSIONS_MAX: usize = 6;
+
+/// Errors: an array has fewer dimensions than that.
+pub(crate) fn check_dimensions(wanted: usize) -> Result<()> {
+    if wanted <= DIMENSIONS_MAX {
+        return Ok(());
+    }
+    let what = format!("number of array dimensions ({wanted}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
+    Err(Error::new(Condition::LimitExceeded, what))
+}
+
 fn wrong(what: &str) -> Error {
     Error::new(Condition::SubscriptError, what.to_string())
 }
@@ -21,6 +33,9 @@ fn int(value: &Value) -> Option<i64> {
 /// dimension, false for a bound that is left out. Errors: a subscript that is null or out of range; too few elements.
 pub(super) fn assigned(run: &Run<'_>, arguments: &[Value]) -> Result<Value> {
     let [whole, value, is_slice, subscripts @ ..] = arguments else { return Ok(Value::Null) };
+    let dimensions =
+        if matches!(is_slice, Value::Bool(true)) { subscripts.len().div_ceil(2) } else { subscripts.len() };
+    check_dimensions(dimensions)?;
     if subscripts.iter().any(Value::is_null) {
         return Err(Error::new(Condition::NullNotAllowed, "array subscript in assignment must not be null"));
     }

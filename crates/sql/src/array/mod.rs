@@ -4,6 +4,8 @@ mod assign;
 pub(crate) mod each;
 pub(crate) mod functions;
 
+pub(crate) use assign::check_dimensions;
+
 use crate::cast::{Strictness, cast};
 use crate::dialect::Dialect;
 use crate::error::{Condition, Error, Result};

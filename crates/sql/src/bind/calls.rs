@@ -12,6 +12,14 @@ use crate::types::{Base, Type};
 use crate::value::Value;
 use sqlparser::ast;
 
+/// Arguments of a function of PostgreSQL's dialect.
+const ARGUMENTS_MAX: usize = 100;
+
+/// True for what looks like a function and takes as many values as one likes.
+fn is_form(name: &str) -> bool {
+    matches!(name, "coalesce" | "greatest" | "least" | "row" | "grouping")
+}
+
 impl Binder<'_> {
     /// A name of a sequence that is known when the statement runs is looked for then, along the path.
     fn name_sequence(&self, arguments: &mut [Bound]) -> Result<()> {
@@ -41,6 +49,10 @@ impl Binder<'_> {
             }
             ast::FunctionArguments::Subquery(_) => return Err(Error::unsupported(format!("{name}(SELECT ...)"))),
         };
+        if self.dialect == Dialect::Postgres && given.len() > ARGUMENTS_MAX && !is_form(&name) {
+            let what = format!("cannot pass more than {ARGUMENTS_MAX} arguments to a function");
+            return Err(Error::new(Condition::TooManyArguments, what));
+        }
         let is_star = matches!(given.as_slice(), [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]);
         let is_extreme =
             matches!(name.as_str(), "min" | "max") && given.len() > 1 && self.dialect == Dialect::Tarantool;

@@ -12,9 +12,6 @@ use crate::value::Value;
 use sqlparser::ast::{self, AccessExpr, BinaryOperator, Subscript};
 use std::rc::Rc;
 
-/// Dimensions that an array has at most.
-const DIMENSIONS_MAX: usize = 6;
-
 /// The subscripts of what is assigned to, and the value: parts that OR joins, or one alone. None: it is assigned to the whole column.
 pub(super) fn of_value(value: &ast::Expr) -> Option<(&[AccessExpr], Vec<&ast::Expr>)> {
     let (mut here, mut rights) = (value, Vec::new());
@@ -67,11 +64,7 @@ impl Binder<'_> {
             (None, Some(old)) => self.at(old),
             (None, None) => Bound::new(Expr::Const(Value::Null), column.ty),
         };
-        if chain.len() > DIMENSIONS_MAX {
-            let what =
-                format!("number of array dimensions ({}) exceeds the maximum allowed ({DIMENSIONS_MAX})", chain.len());
-            return Err(Error::new(Condition::LimitExceeded, what));
-        }
+        crate::array::check_dimensions(chain.len())?;
         let is_slice = chain.iter().any(|part| matches!(part, AccessExpr::Subscript(Subscript::Slice { .. })));
         let wanted = if is_slice { column.ty } else { column.ty.element() };
         let value = match parts {
