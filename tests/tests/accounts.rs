@@ -93,7 +93,7 @@ fn a_view_reads_with_the_rights_of_who_made_it_and_of_nobody_else() {
         &[
             "select * from v",
             "update _space set owner = 1 where name = 'v'",
-            "create or replace view open as select count(*) as one from _user",
+            "create or replace view open as select count(*)::int as one from _user",
             "update _space set name = 'shut' where name = 'open'",
         ],
     );

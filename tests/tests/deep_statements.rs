@@ -112,3 +112,69 @@ fn a_list_of_tables_by_with_is_answered_or_refused() {
         assert_eq!(lives, ("1; SELECT 1".to_string(), "1".to_string()), "{count}");
     }
 }
+
+/// Operators in a row, up to as many as the words that a statement may have, wherever an expression stands: trees of them are as deep, and copied here and there.
+#[test]
+fn long_chains_of_operators_are_answered_or_refused_wherever_they_stand() {
+    let mut rig = Rig::start("", &DOORS);
+    let mut postgres = Postgres::at(&mut rig, 0);
+    let mut mysql = Mysql::to(&mut rig);
+    for table in ["t", "u"] {
+        assert_eq!(postgres.ask(&format!("create table {table} (c int, b bool)")), "CREATE TABLE");
+        assert_eq!(postgres.ask(&format!("insert into {table} values (1, true)")), "INSERT 0 1");
+    }
+    assert_eq!(postgres.ask("create table parts (c bool[])"), "CREATE TABLE");
+    // What stands around takes a few words of 4,000.
+    for count in [400, 1300, 1980] {
+        let sum = vec!["c"; count].join(" + ");
+        let ones = vec!["1"; count].join(" + ");
+        let all = vec!["b"; count].join(" and ");
+        let any = vec!["c=1"; count / 2].join(" or ");
+        let values = vec!["value=1"; count / 2].join(" or ");
+        let statements = [
+            format!("update t set c = {sum}"),
+            format!("update t set b = {all}"),
+            format!("update t set c = 1 where {any} returning {sum}"),
+            format!("update parts set c[1] = {all}"),
+            format!("delete from t where {all} and false"),
+            format!("insert into u values ({ones}, {all}) on conflict do nothing"),
+            format!("insert into u select {sum}, b from t"),
+            format!("create table checked{count} (c int check ({any}), b bool, check ({all}))"),
+            format!("insert into checked{count} values (1, true)"),
+            format!("alter table u add check ({any})"),
+            format!("create table valued{count} (c int default {ones})"),
+            format!("insert into valued{count} values (default)"),
+            format!("create table computed{count} (c int, d int generated always as ({sum}) stored)"),
+            format!("create index sums{count} on t (({sum}))"),
+            format!("create index some{count} on t (c) where {any}"),
+            format!("create view seen{count} as select {sum} as s from t where {any}"),
+            format!("select * from seen{count}"),
+            format!("create domain whole{count} as int check ({values})"),
+            format!("begin; declare c cursor for select {sum} from t; commit"),
+            "rollback".to_string(),
+            format!("declare h cursor with hold for select 1 from t where {any}"),
+            format!("prepare p{count} as select {sum} from t where b"),
+            format!("merge into u using t on {} when matched then delete", vec!["u.c=t.c"; count / 4].join(" and ")),
+            format!("merge into u using t on u.c = t.c when matched and {all} then update set c = {ones}"),
+            format!("select case when {any} then {sum} end from t group by c order by {ones}"),
+            format!("select sum(c) filter (where {all}) over (partition by {sum} order by c) from t"),
+            format!("explain select {sum} from t where {any}"),
+            format!("copy (select {sum} from t) to stdout"),
+            format!("alter table t add check ({all})"),
+            format!("replace into u select {sum}, b from t"),
+            format!("insert into u values (1, true) on duplicate key update c = {sum}"),
+            format!("update t, u set t.c = {ones} where {}", vec!["t.b"; count].join(" and ")),
+            format!("set @a = {ones}"),
+            format!("do {ones}"),
+        ];
+        for statement in &statements {
+            postgres.ask(statement);
+            mysql.ask(statement);
+            let lives = (postgres.ask("select 1"), mysql.ask("select 1"));
+            assert_eq!(lives, ("1; SELECT 1".to_string(), "1".to_string()), "{count}: {statement:.100}");
+        }
+    }
+    // What is of use is answered.
+    let any: Vec<String> = (0..900).map(|number| format!("c={number}")).collect();
+    assert_eq!(postgres.ask(&format!("select count(*) from u where {}", any.join(" or "))).split(';').count(), 2);
+}
