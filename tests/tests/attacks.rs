@@ -16,6 +16,8 @@ const REPLACE: u64 = 3;
 const AUTH: u64 = 7;
 const CALL: u64 = 10;
 const EVAL: u64 = 8;
+const EXECUTE: u64 = 11;
+const PREPARE: u64 = 13;
 const PING: u64 = 64;
 
 const SPACE_ID: u64 = 0x10;
@@ -26,6 +28,7 @@ const KEY: u64 = 0x20;
 const TUPLE: u64 = 0x21;
 const FUNCTION_NAME: u64 = 0x22;
 const EXPRESSION: u64 = 0x27;
+const SQL_TEXT: u64 = 0x40;
 
 const ACCESS_DENIED: u64 = 42;
 const NO_SUCH_PROC: u64 = 33;
@@ -91,8 +94,17 @@ fn guest_runs_nothing_and_empties_nothing() {
     for kind in [INSERT, REPLACE] {
         assert_eq!(guest.call(kind, &truncate).code(), ACCESS_DENIED);
     }
+    // A statement can keep the server busy without a row: by its text, and to be prepared, with and without a text.
+    let select = request(&[(SQL_TEXT, b"\xa8SELECT 1")]);
+    for kind in [EXECUTE, PREPARE] {
+        for body in [&select[..], b"\x80", b""] {
+            assert_eq!(guest.call(kind, body).code(), ACCESS_DENIED);
+        }
+    }
     let mut boss = log_in(&rig.server, "boss", "b");
     assert_eq!(returned(&boss.eval("return box.space.kept:len()")), 1);
+    assert_eq!(boss.eval("box.session.su('admin', box.schema.user.grant, 'guest', 'read', 'space', 'kept')").code(), 0);
+    assert_eq!(guest.call(EXECUTE, &select).code(), 0, "something was granted to it");
 }
 
 #[test]

@@ -223,6 +223,21 @@ fn streams_are_kept_and_waited_for() {
     assert_eq!(value(&mut client, wait), "gone");
 }
 
+/// No transaction of the log would hold them: they are refused before they are made, and what was there stays.
+#[test]
+fn strings_that_are_too_long_are_not_made() {
+    let rig = Rig::start("");
+    let mut redis = rig.redis();
+    let refused = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)|";
+    for key in ["k", "there"] {
+        for command in ["setrange K 268435456 x", "setbit K 4294967295 1", "bitfield K set u8 4294967280 1"] {
+            redis.ask("set there 1");
+            assert_eq!(redis.ask(&command.replace('K', key)), refused, "{command}");
+            assert_eq!((redis.ask("exists k"), redis.ask("get there")), (":0|".to_string(), "$1|1|".to_string()));
+        }
+    }
+}
+
 /// What is dumped comes back, with the time that is said; what is damaged is refused and changes nothing.
 #[test]
 fn dumped_values_come_back() {

@@ -33,8 +33,8 @@ struct Table {
     depth: u32,
     prefix: u32,
     records: HashTable<Record>,
-    /// Where the tags of the records begin, a byte for each bucket, behind the records, which stand in reverse: to be prefetched and for nothing else. 0 while
-    /// there is none.
+    /// Where the tags of the records begin, as `hashbrown` lays a table out: a byte for each bucket, behind the records, which stand in reverse. It is prefetched
+    /// and nothing else, so that a wrong one costs a look-up its haste. 0 while there is no record.
     tags: usize,
 }
 

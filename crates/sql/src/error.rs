@@ -466,6 +466,8 @@ impl Error {
             fields.iter().find(|(name, _)| *name == wanted).map_or_else(String::new, |(_, value)| value.clone())
         };
         let (table, mut name, child) = (field("space"), field("name"), field("child"));
+        let too_deep = Some(field("depth")).filter(|depth| !depth.is_empty());
+        let too_deep = too_deep.map(|depth| format!("Changes follow from each other more than {depth} times."));
         // The condition of a domain says itself what is wrong, in PostgreSQL's words.
         if !field("condition").is_empty() {
             if dialect != Dialect::Mysql {
@@ -495,6 +497,11 @@ impl Error {
             error.0.mysql = Some(1451);
         }
         error.0.message = words;
+        match too_deep {
+            Some(why) if dialect == Dialect::Mysql => error.0.message = format!("{}. {why}", error.0.message),
+            Some(why) => error = error.detail(why),
+            None => {}
+        }
         error
     }
 

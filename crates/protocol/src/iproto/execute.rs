@@ -44,7 +44,11 @@ impl<'a> Statement<'a> {
 /// Errors: `AccessDenied` for guest while nothing was granted to it: a statement can keep the server busy without a row. Tarantool 3 wants a right of its own for SQL.
 fn check_may(database: &Database, context: &Context) -> Result<()> {
     match context.session.user.get() == GUEST && !database.catalog.has_more_than_a_session(GUEST) {
-        true => Err(Error::new(ErrorCode::AccessDenied, &[&"Execute", &"sql", &"", &"guest"])),
+        true => Err(Error::new(ErrorCode::AccessDenied, &[&"Execute", &"sql", &"", &"guest"])
+            .with("access_type", "Execute")
+            .with("object_type", "sql")
+            .with("object_name", "")
+            .with("user", "guest")),
         false => Ok(()),
     }
 }
